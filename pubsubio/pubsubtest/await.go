@@ -1,0 +1,88 @@
+package pubsubtest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+)
+
+// Await returns nil as soon as ok is true of the subscription's counts. It looks
+// again whenever anything happens on the server. When ctx ends first, the error
+// wraps its cause and tells the counts.
+func (s *Server) Await(ctx context.Context, subscription string, ok func(Stats) bool) error {
+	err := s.changes.await(ctx, func() bool { return ok(s.Stats(subscription)) })
+	if err != nil {
+		return fmt.Errorf("pubsubtest: await %s: %w; it has %+v", subscription, err, s.Stats(subscription))
+	}
+	return nil
+}
+
+// AwaitPublished returns nil as soon as at least n messages were published to the
+// topic. When ctx ends first, the error wraps its cause and tells the count.
+func (s *Server) AwaitPublished(ctx context.Context, topic string, n int64) error {
+	err := s.changes.await(ctx, func() bool { return s.Published(topic) >= n })
+	if err != nil {
+		return fmt.Errorf("pubsubtest: await %d messages on %s: %w; it has %d", n, topic, err, s.Published(topic))
+	}
+	return nil
+}
+
+// AwaitEvent returns nil as soon as ok is true of an event, one of the past or
+// one to come. It needs a server that keeps events. When ctx ends first, the
+// error wraps its cause.
+func (s *Server) AwaitEvent(ctx context.Context, ok func(Event) bool) error {
+	seen := uint64(0)
+	err := s.changes.await(ctx, func() bool {
+		for _, e := range s.events.since(seen) {
+			seen = e.Seq
+			if ok(e) {
+				return true
+			}
+		}
+		return false
+	})
+	if err != nil {
+		return fmt.Errorf("pubsubtest: await an event: %w", err)
+	}
+	return nil
+}
+
+// A notifier wakes those who wait for a condition whenever it may have become
+// true. It costs an atomic load where nobody waits.
+type notifier struct {
+	waiting atomic.Int64
+	mu      sync.Mutex    // guards changed
+	changed chan struct{} // closed and replaced at a change
+}
+
+func (n *notifier) init() { n.changed = make(chan struct{}) }
+
+// notify is called after a change, without a lock that a condition needs.
+func (n *notifier) notify() {
+	if n.waiting.Load() == 0 {
+		return
+	}
+	n.mu.Lock()
+	close(n.changed)
+	n.changed = make(chan struct{})
+	n.mu.Unlock()
+}
+
+func (n *notifier) await(ctx context.Context, ok func() bool) error {
+	n.waiting.Add(1)
+	defer n.waiting.Add(-1)
+	for {
+		n.mu.Lock()
+		changed := n.changed
+		n.mu.Unlock()
+		if ok() {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
