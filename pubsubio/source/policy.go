@@ -1,0 +1,141 @@
+package source
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/dlq"
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/options"
+)
+
+// A FailurePolicy says what becomes of a message that the decoder refuses: [Fail],
+// which is the zero value, [Drop], [Nack], [EmitFailed] or [SendTo]. The field
+// Config.OnDecodeFailure says which messages these are.
+//
+// Records that the decoder emitted before it refused the message stay, under any
+// policy but Fail.
+type FailurePolicy struct {
+	kind  policyKind
+	queue dlq.Queue // SendTo's
+}
+
+type policyKind int
+
+const (
+	fail policyKind = iota
+	drop
+	nack
+	emitFailed
+	sendTo
+)
+
+// Fail fails the bundle: its messages are returned and come again. A runner that
+// retries bundles for ever is then stuck at the message, which nothing skips. It is
+// the default.
+func Fail() FailurePolicy { return FailurePolicy{} }
+
+// Drop acknowledges the message at once, whatever becomes of its bundle. A warning
+// with the subscription, the message's id and the reason is logged, at a decreasing
+// rate: for the first five of a Read on a worker, then at every doubling of their
+// number, and at most once a minute between these, each with the number so far. It
+// holds no payload and no attribute's value, except where a decoder put one into its
+// own error.
+func Drop() FailurePolicy { return FailurePolicy{kind: drop} }
+
+// Nack returns the message at once, whatever becomes of its bundle; Config.NackDelay
+// says how long it then stays away. The subscription's dead-letter policy, which it
+// must have, ends that.
+//
+// The read has done with the message until it comes again: it counts for
+// Limit.MaxMessages each time that it comes, holds no watermark while it is away, so
+// that what a later delivery of it is decoded into may be late, and does not keep a
+// read from being idle. It is refused beside options.PerKey.
+func Nack() FailurePolicy { return FailurePolicy{kind: nack} }
+
+// EmitFailed emits the message and the reason on a second output, which
+// [ReadWithFailures] returns. The message is acknowledged once its bundle has
+// committed, which makes the failure as durable as the records.
+func EmitFailed() FailurePolicy { return FailurePolicy{kind: emitFailed} }
+
+// SendTo hands the message to a dead-letter queue, whose type must have been given
+// to dlq.Register in init. The queue is flushed before the bundle ends, which fails
+// where that fails; the message is acknowledged once the bundle has committed. A
+// bundle that fails after the flush has its letters sent again.
+func SendTo(queue dlq.Queue) FailurePolicy { return FailurePolicy{kind: sendTo, queue: queue} }
+
+// String returns the call that made p.
+func (p FailurePolicy) String() string {
+	switch p.kind {
+	case fail:
+		return "source.Fail()"
+	case drop:
+		return "source.Drop()"
+	case nack:
+		return "source.Nack()"
+	case emitFailed:
+		return "source.EmitFailed()"
+	case sendTo:
+		return fmt.Sprintf("source.SendTo(%T)", p.queue)
+	default:
+		return fmt.Sprintf("source.FailurePolicy(%d)", int(p.kind))
+	}
+}
+
+// faults records in f what would keep a worker from following p.
+func (p FailurePolicy) faults(f *options.Faults) {
+	const in = "source.Config.OnDecodeFailure"
+	if p.kind < fail || p.kind > sendTo {
+		f.Add(in, p, "must be one of the policies of package source")
+	}
+	if p.kind != sendTo {
+		return
+	}
+	encoded, err := dlq.Encode(p.queue)
+	if err != nil {
+		f.AddError(fmt.Errorf(in+": %w", err))
+		return
+	}
+	// As the workers will find it: what JSON does not carry is lost on the way.
+	queue, err := dlq.Decode(encoded)
+	if err == nil {
+		err = queue.Validate()
+	}
+	if err != nil {
+		f.AddError(fmt.Errorf(in+": dead-letter queue: %w", err))
+	}
+}
+
+// traveling is a FailurePolicy on its way to the workers.
+type traveling struct {
+	Kind  policyKind   `json:"kind,omitempty"`
+	Queue *dlq.Encoded `json:"queue,omitempty"`
+}
+
+// MarshalJSON has p travel to the workers within its Config.
+func (p FailurePolicy) MarshalJSON() ([]byte, error) {
+	t := traveling{Kind: p.kind}
+	if p.kind == sendTo {
+		queue, err := dlq.Encode(p.queue)
+		if err != nil {
+			return nil, err
+		}
+		t.Queue = &queue
+	}
+	return json.Marshal(t)
+}
+
+// UnmarshalJSON is MarshalJSON's counterpart on a worker, where the queue's type
+// must be registered.
+func (p *FailurePolicy) UnmarshalJSON(b []byte) error {
+	var t traveling
+	if err := json.Unmarshal(b, &t); err != nil {
+		return err
+	}
+	*p = FailurePolicy{kind: t.Kind}
+	if t.Queue == nil {
+		return nil
+	}
+	var err error
+	p.queue, err = dlq.Decode(*t.Queue)
+	return err
+}
