@@ -1,0 +1,27 @@
+// Relay moves messages from Pub/Sub subscriptions to a topic:
+//
+//	relay --input_subscriptions=projects/p/subscriptions/a,projects/p/subscriptions/b \
+//	      --output_topic=projects/p/topics/out
+//
+// Data and attributes are kept; attributes that the service would refuse from a
+// publisher, those whose key begins with "goog", are stripped. The order of
+// messages is not kept: one that has an ordering key fails the relay, unless
+// --drop_ordering_keys has it published without its key. A message is
+// acknowledged after its copy was published and its bundle has committed: none is
+// lost, some may be published twice after a failure.
+//
+// It goes on until it is interrupted, or until --max_messages, --max_duration or
+// --stop_when_idle ends it. An interrupt (SIGINT, SIGTERM) ends it cleanly: what
+// was published is acknowledged, the rest is returned; a second one kills it.
+//
+// With --embedded it needs no Pub/Sub: it starts a server in its own process,
+// publishes orders to it, relays them and asks the server whether each of them
+// has arrived and was acknowledged.
+//
+// Beam's flags are taken beside its own; --runner chooses where it runs, prism
+// by default. Counts and progress are those of this process: where the workers
+// are others, Beam's metrics tell.
+//
+// It exits with 0 when it has ended, 1 when it has failed or could not be ended
+// cleanly, 2 when a flag is wrong and 130 when it was interrupted.
+package main

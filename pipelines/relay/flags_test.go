@@ -1,0 +1,129 @@
+package main
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners"
+)
+
+func TestFlags_ReportsEveryFaultAtOnce(t *testing.T) {
+	o := runRelay(t.Context(), t,
+		"--input_subscriptions=projects/p/subscriptions/ab,"+inSub+","+inSub,
+		"--output_topic=out",
+		"--max_messages=-1",
+		"--stop_when_idle=1us",
+		"--max_duration=soon",
+		"--emulator_endpoint=here",
+		"--pubsub_endpoint=there:1",
+		"--service_account_key_file=/key.json",
+		"--embedded_messages=3",
+		"--parallelism=many",
+		"--no_such_flag",
+		"argument",
+		"--runner=direct",
+	)
+	o.mustEnd(t, exitUsage)
+	got := strings.Split(strings.TrimSpace(o.stderr), "\n")
+	want := []string{
+		`invalid value "soon" for flag -max_duration: parse error`,
+		`invalid value "many" for flag -parallelism: parse error`,
+		`flag provided but not defined: -no_such_flag`,
+		`unexpected argument: "argument"`,
+		`--input_subscriptions[0]: subscription "projects/p/subscriptions/ab": the id must have 3 to 255 characters, it has 2`,
+		`--input_subscriptions[2]: "projects/p/subscriptions/input": must not be named twice: its messages are shared between the two, not doubled`,
+		`--emulator_endpoint: "here": must be host:port`,
+		`--pubsub_endpoint: "there:1": must be empty beside --emulator_endpoint`,
+		`--service_account_key_file: (set): must be empty beside --emulator_endpoint, which takes no credentials`,
+		`--max_messages: -1: must be at least 0`,
+		`--stop_when_idle: 1µs: must be at least 1ms`,
+		`--output_topic: topic "out": must have the form projects/<project>/topics/<id>`,
+		`--embedded_messages: 3: must have --embedded beside it`,
+		`relay --help lists the flags.`,
+	}
+	for _, line := range want {
+		if !slices.Contains(got, line) {
+			t.Errorf("missing: %s", line)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d lines, want %d:\n%s", len(got), len(want), o.stderr)
+	}
+	if o.stdout != "" {
+		t.Errorf("stdout:\n%s", o.stdout)
+	}
+}
+
+func TestFlags_EachFault(t *testing.T) {
+	for name, tc := range map[string]struct {
+		args []string
+		want string
+	}{
+		"nothing": {nil,
+			"--input_subscriptions: []: must name at least one subscription\n--output_topic: topic \"\": must have the form"},
+		"direct without an end": {[]string{"--input_subscriptions=" + inSub, "--output_topic=" + outTopic, "--runner=direct"},
+			"--runner: direct: must have one of --max_messages, --max_duration and --stop_when_idle beside it"},
+		"embedded and a topic": {[]string{"--embedded", "--output_topic=" + outTopic},
+			"--output_topic: (set): must not be given beside --embedded"},
+		"embedded with none": {[]string{"--embedded", "--embedded_messages=0"},
+			"--embedded_messages: 0: must be at least 1"},
+		"embedded elsewhere": {[]string{"--embedded", "--runner=dataflow"},
+			"--runner: dataflow: must be prism or direct beside --embedded"},
+		"report nowhere": {[]string{"--embedded", "--report=/no/such/place.json"},
+			`--report: "/no/such/place.json": must be in a directory that exists`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Cleanup(func() { *runners.Runner = "" })
+			var stdout, stderr bytes.Buffer
+			if code := run(t.Context(), tc.args, &stdout, &stderr); code != exitUsage || !strings.Contains(stderr.String(), tc.want) {
+				t.Errorf("exit code %d:\n%s\nwant %s", code, stderr.String(), tc.want)
+			}
+		})
+	}
+}
+
+func TestFlags_HelpListsThem(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	if code := run(t.Context(), []string{"--help"}, &stdout, &stderr); code != exitDone || stderr.Len() > 0 {
+		t.Fatalf("exit code %d, %s", code, stderr.String())
+	}
+	for _, want := range []string{"-input_subscriptions names", "-stop_when_idle time", "(default 10000)", "--worker_binary", "--runner"} {
+		if !strings.Contains(stdout.String(), want) {
+			t.Errorf("help does not tell of %s:\n%s", want, stdout.String())
+		}
+	}
+}
+
+// The relay's flags are of one run; Beam's, which are the process's, are set.
+func TestFlags_OfOneRunAreNotThoseOfTheNext(t *testing.T) {
+	t.Cleanup(func() { *runners.Runner = "" })
+	first, err := parseFlags([]string{"--max_messages", "7", "-embedded", "--runner", "direct"})
+	if err != nil || first.limit.MaxMessages != 7 || !first.embedded || !first.given["max_messages"] || !onDirect() {
+		t.Errorf("%+v, %v", first, err)
+	}
+	second, err := parseFlags([]string{"--input_subscriptions", " a, b,,c "})
+	if err != nil || second.limit.IsSet() || second.embedded || len(second.given) != 1 {
+		t.Errorf("%+v, %v", second, err)
+	}
+	if !slices.Equal(second.subscriptions, []string{"a", "b", "c"}) {
+		t.Errorf("subscriptions %q", second.subscriptions)
+	}
+}
+
+// Beam takes two names of each runner: a rule that knows one of them only is a
+// rule that half of the users do not get.
+func TestFlags_RunnersHaveTwoNames(t *testing.T) {
+	t.Cleanup(func() { *runners.Runner = "" })
+	for name, want := range map[string]struct{ direct, here bool }{
+		"": {false, true}, "prism": {false, true}, "PrismRunner": {false, true},
+		"direct": {true, true}, "DirectRunner": {true, true},
+		"dataflow": {}, "DataflowRunner": {}, "flink": {}, "FlinkRunner": {},
+	} {
+		*runners.Runner = name
+		if onDirect() != want.direct || runsHere() != want.here {
+			t.Errorf("--runner=%s: direct %v, here %v, want %+v", name, onDirect(), runsHere(), want)
+		}
+	}
+}
