@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -174,10 +175,40 @@ func TestParse_TheAxesOfAMatrixFollowFromTheWork(t *testing.T) {
 
 func TestCoordinate_DurationSetsTheNumberOfMessages(t *testing.T) {
 	_, r := coordinated(t, "--duration=100ms", "--warmup=10", "--rounds=1", "--work=sink", "--only=stubs|engine")
+	unasked, err := parse(nil, new(bytes.Buffer))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, s := range r.Series {
-		if s.Messages < trialMessages {
+		if s.Messages < 1 || s.Messages == unasked.messages {
 			t.Errorf("%s: %d messages", s.fullName(), s.Messages)
 		}
+	}
+}
+
+// A contestant of any speed is given about as many messages as it moves in the time,
+// though its start hides its speed in a short trial.
+func TestCountIn_FindsTheRateOfAnySpeed(t *testing.T) {
+	const d = 10 * time.Second
+	for _, rate := range []float64{50, 1000, 100_000, 1_500_000} { // a second
+		trials := 0
+		n, err := countIn(d, func(n int) (float64, error) {
+			trials++
+			return 0.5 + float64(n)/rate, nil
+		})
+		if want := rate * d.Seconds(); err != nil || float64(n) < 0.7*want || float64(n) > 1.1*want {
+			t.Errorf("%.0f a second: %d messages, error %v, want about %.0f", rate, n, err, want)
+		}
+		if trials > 6 {
+			t.Errorf("%.0f a second: %d trials", rate, trials)
+		}
+	}
+	if n, err := countIn(d, func(int) (float64, error) { return 1e-3, nil }); err != nil || n != mostMessages {
+		t.Errorf("faster than any: %d messages, error %v", n, err)
+	}
+	refused := errors.New("refused")
+	if _, err := countIn(d, func(int) (float64, error) { return 0, refused }); !errors.Is(err, refused) {
+		t.Errorf("a trial that fails: error %v", err)
 	}
 }
 

@@ -12,9 +12,7 @@ const (
 )
 
 // count returns how many messages c moves in about the time that f asks for, or
-// the number that it does. It tries more and more of them, until they take a
-// quarter of the time: starting a program, and half a second in which a request may
-// fill, hide the rate of fewer.
+// the number that it does.
 func (f flags) count(ctx context.Context, c contestant, l load) (int, error) {
 	switch {
 	case c.Program == example:
@@ -25,15 +23,26 @@ func (f flags) count(ctx context.Context, c contestant, l load) (int, error) {
 	if f.duration == 0 {
 		return f.messages, nil
 	}
-	for n := trialMessages; ; {
+	return countIn(f.duration, func(n int) (float64, error) {
 		res, err := run[result](ctx, f.task(c, l, n))
+		return res.Seconds, err
+	})
+}
+
+// countIn returns how many messages move in about d, given a trial that tells how
+// many seconds a number of them takes. It tries more and more of them, until they
+// take a quarter of d: starting a program, and half a second in which a request may
+// fill, hide the rate of fewer.
+func countIn(d time.Duration, trial func(n int) (seconds float64, err error)) (int, error) {
+	for n := trialMessages; ; {
+		took, err := trial(n)
 		if err != nil {
 			return 0, err
 		}
-		if res.Seconds >= f.duration.Seconds()/4 || n == mostMessages {
-			return min(mostMessages, messagesIn(f.duration, n, res.Seconds)), nil
+		if took >= d.Seconds()/4 || n == mostMessages {
+			return min(mostMessages, messagesIn(d, n, took)), nil
 		}
-		growth := min(8, max(2, f.duration.Seconds()/2/res.Seconds))
+		growth := min(8, max(2, d.Seconds()/2/took))
 		n = min(mostMessages, int(growth*float64(n)))
 	}
 }

@@ -14,6 +14,7 @@ type batch struct {
 	// Set once.
 	lane    *lane
 	payload *payload
+	since   int // incidents of its topic that had ended in an error when it was opened
 
 	// Guarded by the pool's lock.
 	shares []share
@@ -55,7 +56,7 @@ func (p *pool) sentLocked(t *batch) {
 }
 
 func (p *pool) newBatchLocked(l *lane) *batch {
-	t := &batch{lane: l, payload: p.payloads.get()}
+	t := &batch{lane: l, payload: p.payloads.get(), since: l.publisher.failures}
 	t.payload.buf = append(t.payload.buf, l.publisher.header...)
 	l.publisher.batches++
 	return t
@@ -166,6 +167,7 @@ func (t *batch) wantedLocked() bool {
 // wanted, or nil where none is. t stays as it is.
 func (p *pool) cutLocked(t *batch, from, to int) *batch {
 	part := p.newBatchLocked(t.lane)
+	part.since = t.since
 	start := int32(len(t.lane.publisher.header))
 	if from > 0 {
 		start = t.payload.entries[from-1].end

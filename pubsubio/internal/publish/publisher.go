@@ -25,6 +25,8 @@ type publisher struct {
 	batches  int              // that have no verdict yet
 	wanted   int              // shares that live bundles have in those
 	incident *incident        // while the topic is missing
+	failures int              // incidents that ended in an error
+	failure  error            // of the last of them
 	used     time.Time        // when a batch was last opened
 	cut      bool             // its requests are cancelled: it takes no more, and is released once clean
 	gone     bool             // released

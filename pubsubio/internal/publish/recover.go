@@ -45,6 +45,10 @@ func (d *publisher) closeIncidentLocked(err error) {
 		in.err = err
 		close(in.over)
 		d.incident = nil
+		if err != nil {
+			d.failures++
+			d.failure = err
+		}
 	}
 }
 
@@ -84,6 +88,13 @@ func (r *request) recover() error {
 	p.mu.Lock()
 	p.answeredLocked()
 	p.noteLocked(r.batch, r.story)
+	if d.incident == nil && r.batch.since != d.failures {
+		// Opened before the topic was given up: it is part of that incident, though
+		// its own answer came later. A new one would ask for the topic once more.
+		err := d.failure
+		p.mu.Unlock()
+		return err
+	}
 	in := d.incidentLocked()
 	p.mu.Unlock()
 	if r.leads == in {

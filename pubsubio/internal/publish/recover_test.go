@@ -137,6 +137,43 @@ func TestRecover_ARefusedCreationNamesThePermission(t *testing.T) {
 	})
 }
 
+// What was on its way while the creation was refused does not ask for it again.
+func TestRecover_ARefusedCreationIsAskedForOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTopicService()
+		s.create = func(string) error { return status.Error(codes.PermissionDenied, "User not authorized") }
+		slow, release := hold()
+		s.answer = func(ctx context.Context, r *pubsubpb.PublishRequest) error {
+			if string(r.Messages[0].Data) == "slow" {
+				return slow(ctx, r)
+			}
+			return s.exists(ctx, r)
+		}
+		p := newCreatingPool(t, s, options.Publisher{BatchElementCount: 1})
+		a, b := open(t, p), open(t, p)
+		mustAdd(t, b, "slow")
+		mustAdd(t, a, "quick")
+		if err := a.Finish(t.Context()); err == nil {
+			t.Error("the first bundle: no error")
+		}
+		release(status.Error(codes.NotFound, "Resource not found"))
+		if err := b.Finish(t.Context()); err == nil || !strings.Contains(err.Error(), "pubsub.topics.create") {
+			t.Errorf("the second bundle: %v", err)
+		}
+		if s.creations != 1 {
+			t.Errorf("%d creations", s.creations)
+		}
+
+		// A bundle that comes later asks again: somebody may have granted it.
+		s.lock.Lock()
+		s.create = nil
+		s.lock.Unlock()
+		c := open(t, p)
+		mustAdd(t, c, "later")
+		mustFinish(t, c)
+	})
+}
+
 func TestRecover_GivesUpAfterItsBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTopicService()
