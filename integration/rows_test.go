@@ -96,6 +96,7 @@ var rows = map[string]string{
 	"options.Subscriber.AwaitAckConfirmation":    "TestReader_AcknowledgementIsConfirmedInTimeOrTheNextBundleFails",
 	"options.Subscriber.MaxRecordsPerBundle":     "TestReadFn_C22_DrainSettlesAndEnds",
 	"options.Subscriber.MaxBundleBytes":          "TestBudget_IsSharedAmongReadersThatHaveMessages",
+	"options.Subscriber.BundleFillDelay":         "TestVisit_WaitsABitForMore",
 	"options.Subscriber.MaxBundleDuration":       "TestVisit_TakesNothingAfterMaxBundleDuration",
 	"options.Subscriber.FirstCommitTimeout":      "TestReader_FirstCommitTimeoutSaysThatTheRunnerDoesNotFinalize",
 	"options.Subscriber.ShutdownTimeout":         "TestReader_C15_CloseThatOverrunsIsCounted",

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"container/heap"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,12 +20,13 @@ type awaiting struct {
 
 	mu   sync.Mutex // guards all below
 	byID map[string]expected
-	next []expiring // in the order of their times; some may have come, or been given up again
+	next []expiring  // in the order of their times; some may have come, or been given up again
+	old  oldestFirst // of them by event time; likewise
 }
 
 type expected struct {
-	publish time.Time
-	until   time.Time
+	eventTime time.Time
+	until     time.Time
 }
 
 // An expiring message stops being expected then, unless it was given up again.
@@ -46,9 +48,11 @@ func (w *awaiting) add(items []*held, now time.Time) {
 	w.expireLocked(now)
 	until := now.Add(awaitFor)
 	for _, h := range items {
-		w.byID[h.id] = expected{publish: h.publish, until: until}
+		w.byID[h.id] = expected{eventTime: h.eventTime, until: until}
 		w.next = append(w.next, expiring{h.id, until})
+		heap.Push(&w.old, dated{h.id, h.eventTime})
 	}
+	w.old.tidy(w.byID)
 	w.n.Store(int64(len(w.byID)))
 }
 
@@ -60,8 +64,13 @@ func (w *awaiting) came(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.byID, id)
+	w.forgetLocked()
+}
+
+// forgetLocked lets go of what is kept of messages that are not expected any more.
+func (w *awaiting) forgetLocked() {
 	if len(w.byID) == 0 {
-		w.next = nil
+		w.next, w.old = nil, nil
 	}
 	w.n.Store(int64(len(w.byID)))
 }
@@ -75,11 +84,7 @@ func (w *awaiting) oldest(now time.Time) time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.expireLocked(now)
-	var oldest time.Time
-	for _, e := range w.byID {
-		oldest = earlier(oldest, e.publish)
-	}
-	return oldest
+	return w.old.first(w.byID)
 }
 
 // expireLocked stops expecting what has not come in time.
@@ -91,8 +96,52 @@ func (w *awaiting) expireLocked(now time.Time) {
 		}
 	}
 	w.next = w.next[n:]
-	if len(w.byID) == 0 {
-		w.next = nil
+	w.forgetLocked()
+}
+
+// A dated message, by its event time.
+type dated struct {
+	id string
+	at time.Time
+}
+
+// oldestFirst is a heap of what is expected, and of some that no longer is: to look
+// through all of half a million, which a watermark would do, takes a tenth of a second.
+type oldestFirst []dated
+
+// Len, Less, Swap, Push and Pop make it a heap.
+func (h oldestFirst) Len() int           { return len(h) }
+func (h oldestFirst) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
+func (h oldestFirst) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *oldestFirst) Push(x any)        { *h = append(*h, x.(dated)) }
+func (h *oldestFirst) Pop() any {
+	last := (*h)[len(*h)-1]
+	*h = (*h)[:len(*h)-1]
+	return last
+}
+
+// first returns the earliest event time of what is expected; zero where there is
+// nothing.
+func (h *oldestFirst) first(expected map[string]expected) time.Time {
+	for len(*h) > 0 {
+		top := (*h)[0]
+		if e, ok := expected[top.id]; ok && e.eventTime.Equal(top.at) {
+			return top.at
+		}
+		heap.Pop(h)
 	}
-	w.n.Store(int64(len(w.byID)))
+	return time.Time{}
+}
+
+// tidy makes the heap anew once most of it has come: what lies deep in it is not
+// looked at otherwise.
+func (h *oldestFirst) tidy(expected map[string]expected) {
+	if len(*h) <= 2*len(expected)+64 {
+		return
+	}
+	*h = (*h)[:0]
+	for id, e := range expected {
+		*h = append(*h, dated{id, e.eventTime})
+	}
+	heap.Init(h)
 }

@@ -16,9 +16,12 @@ type budget struct {
 	bytes    int64
 	duration time.Duration
 	until    time.Time
-	emitted  bool             // by any restriction
-	waited   bool             // one restriction has waited for messages
-	served   map[*reader]bool // readers that have had their turn
+	// fillDelay is how long the bundle may wait for more, and filled when it has.
+	fillDelay time.Duration
+	filled    time.Time
+	emitted   bool             // by any restriction
+	waited    bool             // one restriction has waited for messages
+	served    map[*reader]bool // readers that have had their turn
 }
 
 type budgetKey struct{ group *group }
@@ -30,10 +33,11 @@ func budgetOf(scope *finalize.Scope, g *group) *budget {
 
 func newBudget(o options.Subscriber) *budget {
 	b := &budget{
-		records:  o.MaxRecordsPerBundle,
-		bytes:    o.MaxBundleBytes,
-		duration: o.MaxBundleDuration,
-		served:   make(map[*reader]bool),
+		records:   o.MaxRecordsPerBundle,
+		bytes:     o.MaxBundleBytes,
+		duration:  o.MaxBundleDuration,
+		fillDelay: max(o.BundleFillDelay, 0), // Disabled
+		served:    make(map[*reader]bool),
 	}
 	b.begin()
 	return b

@@ -51,11 +51,11 @@ func (r *reader) failureLocked(now time.Time) error {
 
 // A delivery is a message on its way out of the buffer.
 type delivery struct {
-	msg     *pubsubpb.PubsubMessage
-	attempt int // the delivery attempt
-	publish time.Time
-	size    int64
-	untimed bool
+	msg       *pubsubpb.PubsubMessage
+	attempt   int // the delivery attempt
+	eventTime time.Time
+	size      int64
+	untimed   bool
 }
 
 // take moves up to n messages of together up to size bytes from the buffer into
@@ -72,7 +72,7 @@ func (r *reader) take(a *attempt, dst []delivery, n int, size int64) ([]delivery
 	r.bufferLocked(func() { items, lapsed = r.fifo.pop(nil, n, size, r.perKey(), now) })
 	r.lapseLocked(lapsed, now)
 	for _, h := range items {
-		dst = append(dst, delivery{msg: h.msg, attempt: h.delivery, publish: h.publish, size: h.size, untimed: h.untimed})
+		dst = append(dst, delivery{msg: h.msg, attempt: h.delivery, eventTime: h.eventTime, size: h.size, untimed: h.untimed})
 		h.msg = nil
 	}
 	if len(items) > 0 {

@@ -158,7 +158,7 @@ func (p *disposal) queueName() string { return fmt.Sprintf("%T", p.policy.queue)
 // the event time that its records would have had, or the publish time where there is
 // none. The message is made anew, for the decoder has had the other.
 func newFailed(v *visit, d *delivery, err error) (Failed, beam.EventTime) {
-	at := mtime.FromTime(d.publish)
+	at := mtime.FromTime(d.eventTime)
 	if v.emit.timed {
 		at = mtime.FromTime(d.msg.GetPublishTime().AsTime())
 	}

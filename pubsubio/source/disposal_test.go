@@ -227,6 +227,7 @@ func TestReadFn_EmitFailedEmitsTheWholeMessage_C25(t *testing.T) {
 		m.DeliveryAttempt, m.Message.OrderingKey, m.Message.Attributes = 4, "key", map[string]string{"k": "a\xc5z"}
 		h.service.send <- []*pubsubpb.ReceivedMessage{m, received("a3", "m3", time.Now())}
 		synctest.Wait()
+		refused := time.Now().UTC()
 		p := h.process(r)
 		p.want("m1", "m2", "m3")
 		want := []Failed{{
@@ -235,7 +236,7 @@ func TestReadFn_EmitFailedEmitsTheWholeMessage_C25(t *testing.T) {
 				PublishTime: time.UnixMilli(5000).UTC(), DeliveryAttempt: 4,
 			},
 			Subscription: testSubscription, Error: "decode message m2 of " + testSubscription + ": two is refused",
-			Time: time.Now().UTC(), EventTime: time.UnixMilli(5000).UTC(),
+			Time: refused, EventTime: time.UnixMilli(5000).UTC(),
 		}}
 		if diff := cmp.Diff(want, p.failed); diff != "" {
 			t.Errorf("failed (-want +got):\n%s", diff)

@@ -54,7 +54,7 @@ func (v *visit) checkTime(d *delivery) error {
 		_, err := timestampOf(d.msg, attribute)
 		return fmt.Errorf("TimestampAttribute %q: %w", attribute, err)
 	}
-	if looksLikeSeconds(d.msg.GetAttributes()[attribute], d.publish) && v.group.counts.TimestampsInSeconds.Add(1) == 1 {
+	if looksLikeSeconds(d.msg.GetAttributes()[attribute], d.eventTime) && v.group.counts.TimestampsInSeconds.Add(1) == 1 {
 		warn("an event time lies in 1970: it is taken for milliseconds since the Unix epoch, and looks like seconds; have the publisher write milliseconds or RFC 3339 (further ones are only counted, as timestampsInSeconds)",
 			"subscription", v.reader.subscription, "attribute", attribute, "message", d.msg.GetMessageId())
 	}

@@ -39,7 +39,7 @@ func TestEventTime_TheWatermarkFollowsTheAttribute(t *testing.T) {
 			t.Errorf("while they are buffered the watermark is %v, want %v", w, old)
 		}
 		ds, err := f.take(a, nil, 2, 1<<30)
-		if err != nil || len(ds) != 2 || !ds[1].publish.Equal(old) {
+		if err != nil || len(ds) != 2 || !ds[1].eventTime.Equal(old) {
 			t.Fatalf("took %+v, error %v", ds, err)
 		}
 		pass(time.Second)
@@ -216,7 +216,7 @@ func BenchmarkEmitOne(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				at, timed := r.eventTime(m)
-				d := delivery{msg: m, publish: at, untimed: !timed}
+				d := delivery{msg: m, eventTime: at, untimed: !timed}
 				if err := v.emitOne(b.Context(), &d); err != nil {
 					b.Fatal(err)
 				}

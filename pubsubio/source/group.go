@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/apache/beam/sdks/v2/go/pkg/beam/core/graph/mtime"
 	"github.com/google/uuid"
 
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/internal/run"
@@ -36,8 +35,9 @@ type group struct {
 	// Safe by themselves.
 	gate    gate
 	told    atomic.Int64 // the watermark that was reported on prism, in Beam's milliseconds
-	changed broadcast    // a message has come, an answer, a failure, or a reader has closed
-	overdue sync.Map     // subscriptions that were warned of, see visit.overdue
+	filled  filledReaders
+	changed broadcast // a message has come, an answer, a failure, or a reader has closed
+	overdue sync.Map  // subscriptions that were warned of, see visit.overdue
 
 	mu      sync.Mutex // guards all below
 	readers map[string]*reader
@@ -45,6 +45,7 @@ type group struct {
 	// live are the restrictions that have not ended, by reader nonce: on prism
 	// each holds the watermark back, also before its first claim.
 	live     map[string]struct{}
+	recent   recentWatermark
 	awaiting map[string]*awaiting // by subscription
 	topics   map[string]*topicWatch
 	gone     bool  // no longer in groups; nothing may be added
@@ -80,6 +81,7 @@ func newGroup(nonce string, cfg Config, binding run.Binding, counts *stats.Sourc
 		run:      run.Find(binding.RunID),
 		counts:   counts,
 		gate:     gate{maxMessages: int64(cfg.Subscriber.BufferMaxMessages), maxBytes: cfg.Subscriber.BufferMaxBytes},
+		filled:   filledReaders{readers: make(map[*reader]struct{})},
 		readers:  make(map[string]*reader),
 		live:     make(map[string]struct{}),
 		awaiting: make(map[string]*awaiting),
@@ -98,6 +100,7 @@ func (g *group) join(readerNonce string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.live[readerNonce] = struct{}{}
+	g.recent = recentWatermark{}
 }
 
 // leave takes out the restriction of a reader: it has ended, or nobody claims it.
@@ -149,6 +152,7 @@ func (g *group) openLocked(readerNonce, subscription string, c calls) *reader {
 	g.open++
 	g.readers[readerNonce] = r
 	g.live[readerNonce] = struct{}{}
+	g.recent = recentWatermark{}
 	return r
 }
 
@@ -289,48 +293,36 @@ func (g *group) allClosed() bool {
 
 // ready counts the readers that have messages, other than those in served.
 func (g *group) ready(served map[*reader]bool) int {
+	g.filled.Lock()
+	defer g.filled.Unlock()
 	n := 0
-	for _, r := range g.all() {
-		if !served[r] && r.buffered() > 0 {
+	for r := range g.filled.readers {
+		if !served[r] {
 			n++
 		}
 	}
 	return n
 }
 
-// tell hears what a restriction reports as the watermark of all, on prism. A bundle
-// that fails there ends the job, so what was reported stays.
-func (g *group) tell(t time.Time) {
-	now := mtime.FromTime(t).Milliseconds()
-	for {
-		last := g.told.Load()
-		if now <= last || g.told.CompareAndSwap(last, now) {
-			return
-		}
-	}
+// filledReaders are the readers of a group that have messages: of a thousand, few, and
+// each restriction asks for them. It is locked after a reader's lock.
+type filledReaders struct {
+	sync.Mutex
+	readers map[*reader]struct{}
 }
 
-func (g *group) toldTime() time.Time { return mtime.Time(g.told.Load()).ToTime() }
-
-// watermark returns the earliest watermark among the live restrictions, the zero
-// time while any of them knows nothing: prism keeps one estimate for a stage,
-// overwritten by each bundle, so each bundle must report for all.
-func (g *group) watermark(now time.Time) time.Time {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	var oldest time.Time
-	for nonce := range g.live {
-		r, ok := g.readers[nonce]
-		if !ok {
-			return time.Time{}
-		}
-		w := r.watermark(now)
-		if w.IsZero() {
-			return w
-		}
-		oldest = earlier(oldest, w)
+// note hears whether r, which had none or some, has any now.
+func (f *filledReaders) note(r *reader, had, has bool) {
+	if had == has {
+		return
 	}
-	return oldest
+	f.Lock()
+	defer f.Unlock()
+	if has {
+		f.readers[r] = struct{}{}
+	} else {
+		delete(f.readers, r)
+	}
 }
 
 // finished reports whether the read is to end, besides what a restriction has

@@ -14,10 +14,10 @@ type held struct {
 	msg   *pubsubpb.PubsubMessage
 	id    string
 	ackID string // of the newest delivery
-	// publish is the event time as far as it is known on receipt, see eventTime: the
-	// publish time where nothing else is set.
-	publish time.Time
-	size    int64
+	// eventTime is the event time as far as it is known on receipt: the publish time
+	// where nothing else is set.
+	eventTime time.Time
+	size      int64
 	// delivery is the delivery attempt, zero where the service does not count.
 	delivery int
 	state    state

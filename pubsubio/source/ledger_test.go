@@ -15,7 +15,7 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 func messages(ids ...string) []*held {
 	hs := make([]*held, len(ids))
 	for i, id := range ids {
-		hs[i] = &held{id: id, ackID: "ack-" + id, publish: epoch, size: 1}
+		hs[i] = &held{id: id, ackID: "ack-" + id, eventTime: epoch, size: 1}
 	}
 	return hs
 }

@@ -17,13 +17,13 @@ func (r *reader) accept(ctx context.Context, received []*pubsubpb.ReceivedMessag
 	for i, m := range received {
 		at, timed := r.eventTime(m.GetMessage())
 		slab[i] = held{
-			msg:      m.GetMessage(),
-			id:       m.GetMessage().GetMessageId(),
-			ackID:    m.GetAckId(),
-			publish:  at,
-			untimed:  !timed,
-			size:     sizeOf(m.GetMessage()),
-			delivery: int(m.GetDeliveryAttempt()),
+			msg:       m.GetMessage(),
+			id:        m.GetMessage().GetMessageId(),
+			ackID:     m.GetAckId(),
+			eventTime: at,
+			untimed:   !timed,
+			size:      sizeOf(m.GetMessage()),
+			delivery:  int(m.GetDeliveryAttempt()),
 		}
 	}
 	r.counts.Received.Add(int64(len(received)))
@@ -87,7 +87,7 @@ func (r *reader) renewLocked(id, ackID string, delivery int, g grant, now time.T
 // A late message came while its stream was being closed.
 type late struct {
 	id, ackID string
-	publish   time.Time
+	eventTime time.Time
 	delivery  int
 	grant     grant
 }
@@ -104,7 +104,7 @@ func (r *reader) acceptLate(received []*pubsubpb.ReceivedMessage, g grant) {
 		at, _ := r.eventTime(m.GetMessage())
 		r.late = append(r.late, late{
 			id: m.GetMessage().GetMessageId(), ackID: m.GetAckId(),
-			publish: at, delivery: int(m.GetDeliveryAttempt()), grant: g,
+			eventTime: at, delivery: int(m.GetDeliveryAttempt()), grant: g,
 		})
 	}
 }
@@ -114,7 +114,7 @@ func (r *reader) returnLateLocked(now time.Time) {
 	returned := make([]*held, 0, len(r.late))
 	for _, m := range r.late {
 		if !r.renewLocked(m.id, m.ackID, m.delivery, m.grant, now) {
-			returned = append(returned, &held{id: m.id, ackID: m.ackID, publish: m.publish})
+			returned = append(returned, &held{id: m.id, ackID: m.ackID, eventTime: m.eventTime})
 			r.leased = later(r.leased, now.Add(m.grant.period))
 		}
 	}

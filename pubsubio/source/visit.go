@@ -86,7 +86,7 @@ func (v *visit) drain(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if taken == 0 {
+		if taken == 0 && !v.fill(ctx) {
 			break
 		}
 		records -= taken
@@ -146,7 +146,7 @@ func (v *visit) emitOne(ctx context.Context, d *delivery) error {
 	v.overdue(d)
 	err := v.checkTime(d)
 	if err == nil {
-		err = v.emit.run(message.FromProto(d.msg, d.attempt), mtime.FromTime(d.publish))
+		err = v.emit.run(message.FromProto(d.msg, d.attempt), mtime.FromTime(d.eventTime))
 	}
 	if err != nil {
 		return v.refused.take(ctx, v, d, err)
