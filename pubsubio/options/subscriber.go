@@ -99,8 +99,9 @@ type Subscriber struct {
 	// emit waits for others, in all. What comes is emitted at once, in the same bundle:
 	// larger bundles cost less, at a thousand messages a second a quarter (0021 of
 	// docs/decisions). Acknowledgements, and steps behind a shuffle, are that much later.
-	// Default 10 ms, at least 1 ms, within MaxBundleDuration; [Disabled] waits for nothing.
-	// A bundle without messages waits for them in any case.
+	// Default 10 ms, at least 1 ms, within MaxBundleDuration; [Disabled], which is the
+	// default beside Ordering PerKey, waits for nothing: the service sends no more of a key
+	// until what it sent is acknowledged. A bundle without messages waits in any case.
 	BundleFillDelay time.Duration
 
 	// FirstCommitTimeout is how long a reader may hold emitted messages without

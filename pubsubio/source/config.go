@@ -151,6 +151,11 @@ func (c Config) connection() options.Connection {
 
 // withDefaults returns c with every unset field at its default.
 func (c Config) withDefaults() Config {
+	if c.Ordering == options.PerKey && c.Subscriber.BundleFillDelay == 0 {
+		// The service sends no more of a key until what it has sent is acknowledged,
+		// which a bundle that waits puts off.
+		c.Subscriber.BundleFillDelay = options.Disabled
+	}
 	c.Subscriber = c.Subscriber.WithDefaults()
 	if c.Splits == 0 {
 		c.Splits = 1

@@ -104,3 +104,20 @@ func TestVisit_DoesNotWaitForMoreInVain(t *testing.T) {
 		}
 	})
 }
+
+// The next messages of a key come once the last are acknowledged: to wait for them in
+// the bundle would put off both.
+func TestConfig_PerKeyWaitsForNoMore(t *testing.T) {
+	for _, c := range []struct {
+		config Config
+		want   time.Duration
+	}{
+		{Config{}, 10 * time.Millisecond},
+		{Config{Ordering: options.PerKey}, options.Disabled},
+		{Config{Ordering: options.PerKey, Subscriber: options.Subscriber{BundleFillDelay: time.Second}}, time.Second},
+	} {
+		if got := c.config.withDefaults().Subscriber.BundleFillDelay; got != c.want {
+			t.Errorf("%v, %v: %v, want %v", c.config.Ordering, c.config.Subscriber.BundleFillDelay, got, c.want)
+		}
+	}
+}
