@@ -87,3 +87,29 @@ func TestTroubleshooting_QuotesTheCode(t *testing.T) {
 		}
 	}
 }
+
+var goName = regexp.MustCompile("`(?:[A-Za-z]+\\.)?([A-Z][A-Za-z]+)[^`]*`")
+
+// An option that the page names and the code has no more would send its reader away.
+func TestMigration_NamesOptionsThatAreThere(t *testing.T) {
+	text, err := os.ReadFile("guide/migration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, n := code(t), 0
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(line, "|")
+		if len(cells) < 4 {
+			continue
+		}
+		for _, m := range goName.FindAllStringSubmatch(cells[2], -1) {
+			n++
+			if !regexp.MustCompile(`\b` + m[1] + `\b`).MatchString(all) {
+				t.Errorf("the code has no %s", m[1])
+			}
+		}
+	}
+	if n < 50 {
+		t.Errorf("%d names found", n)
+	}
+}
