@@ -26,7 +26,7 @@ type publisher struct {
 	wanted   int              // shares that live bundles have in those
 	incident *incident        // while the topic is missing
 	failures int              // incidents that ended in an error
-	failure  error            // of the last of them
+	failure  error            // of the last of them; nil once a request found the topic
 	used     time.Time        // when a batch was last opened
 	cut      bool             // its requests are cancelled: it takes no more, and is released once clean
 	gone     bool             // released

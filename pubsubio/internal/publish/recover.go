@@ -38,7 +38,10 @@ type incident struct {
 }
 
 // foundLocked ends the incident of a topic that is there.
-func (d *publisher) foundLocked() { d.closeIncidentLocked(nil) }
+func (d *publisher) foundLocked() {
+	d.failure = nil
+	d.closeIncidentLocked(nil)
+}
 
 func (d *publisher) closeIncidentLocked(err error) {
 	if in := d.incident; in != nil {
@@ -88,7 +91,7 @@ func (r *request) recover() error {
 	p.mu.Lock()
 	p.answeredLocked()
 	p.noteLocked(r.batch, r.story)
-	if d.incident == nil && r.batch.since != d.failures {
+	if d.incident == nil && d.failure != nil && r.batch.since != d.failures {
 		// Opened before the topic was given up: it is part of that incident, though
 		// its own answer came later. A new one would ask for the topic once more.
 		err := d.failure

@@ -137,41 +137,75 @@ func TestRecover_ARefusedCreationNamesThePermission(t *testing.T) {
 	})
 }
 
-// What was on its way while the creation was refused does not ask for it again.
+// What was on its way while the creation was refused does not ask for it again, also
+// where it goes on in a part. What has found the topic since is another matter: a
+// refusal that is over fails nobody.
 func TestRecover_ARefusedCreationIsAskedForOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newTopicService()
-		s.create = func(string) error { return status.Error(codes.PermissionDenied, "User not authorized") }
-		slow, release := hold()
-		s.answer = func(ctx context.Context, r *pubsubpb.PublishRequest) error {
-			if string(r.Messages[0].Data) == "slow" {
-				return slow(ctx, r)
-			}
-			return s.exists(ctx, r)
-		}
-		p := newCreatingPool(t, s, options.Publisher{BatchElementCount: 1})
-		a, b := open(t, p), open(t, p)
-		mustAdd(t, b, "slow")
-		mustAdd(t, a, "quick")
-		if err := a.Finish(t.Context()); err == nil {
-			t.Error("the first bundle: no error")
-		}
-		release(status.Error(codes.NotFound, "Resource not found"))
-		if err := b.Finish(t.Context()); err == nil || !strings.Contains(err.Error(), "pubsub.topics.create") {
-			t.Errorf("the second bundle: %v", err)
-		}
-		if s.creations != 1 {
-			t.Errorf("%d creations", s.creations)
-		}
-
-		// A bundle that comes later asks again: somebody may have granted it.
-		s.lock.Lock()
-		s.create = nil
-		s.lock.Unlock()
-		c := open(t, p)
-		mustAdd(t, c, "later")
-		mustFinish(t, c)
-	})
+	for name, c := range map[string]struct {
+		between   func(t *testing.T, p *pool, s *topicService, other *Bundle, release func(error))
+		creations int
+		refused   bool
+	}{
+		"at once": {func(*testing.T, *pool, *topicService, *Bundle, func(error)) {}, 1, true},
+		"in a part": {func(_ *testing.T, _ *pool, _ *topicService, other *Bundle, release func(error)) {
+			release(status.Error(codes.Unavailable, "later"))
+			synctest.Wait()
+			other.Drop()
+		}, 1, true},
+		"granted meanwhile": {func(t *testing.T, p *pool, s *topicService, _ *Bundle, _ func(error)) {
+			s.lock.Lock()
+			s.create = nil
+			s.lock.Unlock()
+			b := open(t, p) // Asks again: somebody may have granted it.
+			mustAdd(t, b, "later", "later too")
+			mustFinish(t, b)
+			s.lock.Lock()
+			delete(s.created, topic) // So that only what the pool remembers can tell.
+			s.lock.Unlock()
+		}, 3, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newTopicService()
+				s.create = func(string) error { return status.Error(codes.PermissionDenied, "User not authorized") }
+				slow, release := hold()
+				first := true
+				s.answer = func(ctx context.Context, r *pubsubpb.PublishRequest) error {
+					if string(r.Messages[0].Data) != "slow" {
+						return s.exists(ctx, r)
+					}
+					if err := slow(ctx, r); err != nil && (first || c.refused) {
+						first = false
+						return err
+					}
+					return s.exists(ctx, r)
+				}
+				p := newCreatingPool(t, s, options.Publisher{BatchElementCount: 2})
+				a, b, other := open(t, p), open(t, p), open(t, p)
+				defer other.Drop()
+				mustAdd(t, b, "slow")
+				mustAdd(t, other, "slow's neighbour")
+				mustAdd(t, a, "quick", "quick too")
+				if err := a.Finish(t.Context()); err == nil {
+					t.Error("the first bundle: no error")
+				}
+				c.between(t, p, s, other, release)
+				go func() {
+					release(status.Error(codes.NotFound, "Resource not found"))
+					if !c.refused {
+						release(nil)
+					}
+				}()
+				err := b.Finish(t.Context())
+				if c.refused != (err != nil) || c.refused && !strings.Contains(err.Error(), "pubsub.topics.create") {
+					t.Errorf("the slow bundle: %v", err)
+				}
+				if s.creations != c.creations {
+					t.Errorf("%d creations", s.creations)
+				}
+			})
+		})
+	}
 }
 
 func TestRecover_GivesUpAfterItsBudget(t *testing.T) {
