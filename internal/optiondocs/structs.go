@@ -15,7 +15,7 @@ import (
 )
 
 // notOptions are exported structs with exported fields that nobody sets.
-var notOptions = []string{"Failed", "Faults", "Letter", "Encoded", "Result", "Entry"}
+var notOptions = []string{"Failed", "Faults", "Letter", "Encoded", "Result", "Entry", "Timed"}
 
 // A config is a struct of options.
 type config struct {
@@ -89,7 +89,7 @@ func fieldsOf(fset *token.FileSet, t *doc.Type) []field {
 				names = append(names, n.Name)
 			}
 		}
-		if len(names) > 0 && f.Doc != nil {
+		if len(names) > 0 {
 			out = append(out, field{names, source(fset, f.Type), f.Doc.Text()})
 		}
 	}

@@ -65,6 +65,7 @@ func TestSubscriber_Faults(t *testing.T) {
 		{Subscriber{MaxOutstandingMessages: 1, MaxOutstandingBytes: 1}, ""},
 		{Subscriber{MaxRecordsPerBundle: -1}, "options.Subscriber.MaxRecordsPerBundle: -1: must be at least 1"},
 		{Subscriber{MaxBundleBytes: -1}, "options.Subscriber.MaxBundleBytes: -1: must be at least 1"},
+		{Subscriber{BundleFillDelay: time.Minute}, "options.Subscriber.BundleFillDelay: 1m0s: must not be above MaxBundleDuration (1s)"},
 		{Subscriber{BundleFillDelay: time.Microsecond}, "options.Subscriber.BundleFillDelay: 1µs: must be at least 1ms or options.Disabled"},
 		{Subscriber{MaxBundleDuration: time.Microsecond}, "options.Subscriber.MaxBundleDuration: 1µs: must be at least 1ms"},
 		{Subscriber{FirstCommitTimeout: time.Millisecond}, "options.Subscriber.FirstCommitTimeout: 1ms: must be at least 1s or options.Disabled"},

@@ -13,7 +13,8 @@ type Subscriber struct {
 	// stops pulling. Default 50,000. A Read holds up to that many for each of its
 	// subscriptions and of their splits. An acknowledgement waits for the commit
 	// of its bundle, so this bounds the rate: size it at least at the peak rate of
-	// a split times the time between two commits. The budget is the split's, however
+	// a split times the longest time from emission to acknowledgement, which is up to
+	// twice that between two commits (package source says on which runners). The budget is the split's, however
 	// many Splits there are; its Streams share it.
 	MaxOutstandingMessages int
 
@@ -96,10 +97,13 @@ type Subscriber struct {
 	MaxBundleDuration time.Duration
 
 	// BundleFillDelay is how long a bundle that has emitted messages and has no more to
-	// emit waits for others, in all. What comes is emitted at once, in the same bundle:
-	// larger bundles cost less, at a thousand messages a second a quarter (0021 of
-	// docs/decisions). Acknowledgements, and steps behind a shuffle, are that much later.
-	// Default 10 ms, at least 1 ms, within MaxBundleDuration; [Disabled], which is the
+	// emit waits for others, in all, where they come that soon after one another. What
+	// comes is emitted at once, in the same bundle; larger bundles cost less (0021 of
+	// docs/decisions has figures). What waits for the end of the bundle is that much
+	// later: acknowledgements, steps behind a shuffle, and what a write that is fused with
+	// the read has batched.
+	//
+	// Default 5 ms, at least 1 ms, at most MaxBundleDuration; [Disabled], which is the
 	// default beside Ordering PerKey, waits for nothing: the service sends no more of a key
 	// until what it sent is acknowledged. A bundle without messages waits in any case.
 	BundleFillDelay time.Duration
@@ -135,7 +139,7 @@ func (s Subscriber) WithDefaults() Subscriber {
 	orDefault(&s.MaxRecordsPerBundle, 10_000)
 	orDefault(&s.MaxBundleBytes, 16<<20)
 	orDefault(&s.MaxBundleDuration, time.Second)
-	orDefault(&s.BundleFillDelay, 10*time.Millisecond)
+	orDefault(&s.BundleFillDelay, min(5*time.Millisecond, max(s.MaxBundleDuration, time.Millisecond)))
 	orDefault(&s.FirstCommitTimeout, 10*time.Minute)
 	orDefault(&s.ShutdownTimeout, 5*time.Second)
 	return s
@@ -155,6 +159,9 @@ func (s Subscriber) Faults(f *Faults) {
 	atLeast(f, in+"MaxBundleBytes", s.MaxBundleBytes, 1)
 	millis(f, in+"MaxBundleDuration", s.MaxBundleDuration)
 	millisOrDisabled(f, in+"BundleFillDelay", s.BundleFillDelay)
+	if s.MaxBundleDuration >= time.Millisecond && s.BundleFillDelay > s.MaxBundleDuration {
+		f.Add(in+"BundleFillDelay", s.BundleFillDelay, fmt.Sprintf("must not be above MaxBundleDuration (%v)", s.MaxBundleDuration))
+	}
 	secondOr := func(field string, d time.Duration) {
 		if d < time.Second && d != Disabled {
 			f.Add(in+field, d, "must be at least 1s or options.Disabled")

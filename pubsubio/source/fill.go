@@ -8,13 +8,15 @@ import (
 // fill waits for more messages in a bundle that has emitted some and has found the
 // buffer empty, and reports whether more have come: a bundle costs a runner as much as
 // many messages, and a response of the service is a bundle otherwise. All waits of a
-// bundle together take BundleFillDelay. What comes is emitted at once, so that only the
-// commit is later for it.
+// bundle together take BundleFillDelay. What comes is emitted at once; what waits for
+// the end of the bundle (the commit, and what a fused write has batched) waits as much
+// longer.
 //
-// It waits for nobody's sake but its own reader's: where another one of the bundle has
-// messages, that one's turn is next.
+// So it waits only where messages are to be expected in that time: the last two
+// responses were no further apart, and neither flow control nor another reader of the
+// Read that has messages, whose turn a wait would put off, speaks against it.
 func (v *visit) fill(ctx context.Context) bool {
-	if v.emitted == 0 || v.quota.used() {
+	if v.emitted == 0 || v.quota.used() || !v.reader.flows(v.budget.fillDelay) {
 		return false
 	}
 	timer := time.NewTimer(v.budget.fillFor(time.Now()))
@@ -22,7 +24,7 @@ func (v *visit) fill(ctx context.Context) bool {
 	for {
 		changed := v.group.changed.changed()
 		switch {
-		case v.reader.check(v.attempt) != nil || v.group.ready(v.budget.served) > 0:
+		case v.reader.check(v.attempt) != nil || v.group.othersReady(v.reader):
 			return false
 		case v.reader.buffered() > 0:
 			return true
@@ -37,6 +39,14 @@ func (v *visit) fill(ctx context.Context) bool {
 			return false
 		}
 	}
+}
+
+// flows reports whether responses come at most that far apart, and the service may
+// send another one before something is acknowledged.
+func (r *reader) flows(gap time.Duration) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.gap <= gap && !r.saturatedLocked()
 }
 
 // fillFor returns how long the bundle may still wait for more; the first call begins

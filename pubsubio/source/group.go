@@ -304,6 +304,14 @@ func (g *group) ready(served map[*reader]bool) int {
 	return n
 }
 
+// othersReady reports whether a reader other than r has messages.
+func (g *group) othersReady(r *reader) bool {
+	g.filled.Lock()
+	defer g.filled.Unlock()
+	_, itself := g.filled.readers[r]
+	return len(g.filled.readers) > 1 || len(g.filled.readers) == 1 && !itself
+}
+
 // filledReaders are the readers of a group that have messages: of a thousand, few, and
 // each restriction asks for them. It is locked after a reader's lock.
 type filledReaders struct {

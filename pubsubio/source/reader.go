@@ -49,6 +49,8 @@ type reader struct {
 	commits     commitClock
 	failure     error // why the next bundle fails
 	wm          progress
+	came        time.Time          // the last response with messages
+	gap         time.Duration      // between it and the one before
 	told        time.Time          // the watermark that the restriction has reported
 	nacking     bool               // something was nacked, so that nacks runs
 	leaving     []*held            // to be returned once the streams have ended

@@ -35,6 +35,7 @@ func (r *reader) acceptHeld(ctx context.Context, slab []held, g grant) {
 	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.gap, r.came = now.Sub(r.came), now
 	fresh := make([]*held, 0, len(slab))
 	for i := range slab {
 		h := &slab[i]
