@@ -114,7 +114,8 @@ func serve(stdin io.Reader, stdout io.Writer) error {
 }
 
 func (spec serverSpec) config() pubsubtest.Config {
-	c := pubsubtest.Config{KeepPublished: spec.Kept}
+	// As the service does: what a key gets depends on how soon it is acknowledged.
+	c := pubsubtest.Config{KeepPublished: spec.Kept, HoldKeys: spec.Load.Keys > 0}
 	if spec.Live != nil {
 		c.Events = pubsubtest.Unlimited // they have the times
 	}

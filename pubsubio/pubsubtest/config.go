@@ -46,6 +46,11 @@ type Config struct {
 	// 200: a client that sizes its requests by count shows it there.
 	AckIDBytes int
 
+	// HoldKeys sends of an ordering key one batch at a time: what follows waits until all
+	// of it is acknowledged or returned, as the service does in practice without
+	// promising it. By default what follows goes to the same client at once.
+	HoldKeys bool
+
 	// MaxConcurrentStreams is how many calls may be under way at once on one
 	// connection; further ones wait for one of them to end. A streaming pull
 	// counts for as long as it is open. The default is 100, as a front end of the

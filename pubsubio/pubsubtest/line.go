@@ -14,8 +14,9 @@ type line struct {
 	next        *entry // the first that waits
 	waiting     int
 	outstanding int
+	sending     bool   // in the batch that is being made
 	owner       *owner // while there is something outstanding
-	pool        *pool  // while something waits
+	pool        *pool  // while something waits that may be sent
 	element     *list.Element
 }
 

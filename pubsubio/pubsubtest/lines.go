@@ -19,6 +19,9 @@ type lines struct {
 	unkeyed entryList // never delivered, without a key and so without an order
 	owners  map[string]*owner
 	waiting int // messages of all lines
+
+	hold    bool    // set once: Config.HoldKeys
+	sending []*line // of the batch that is being made, where keys are held
 }
 
 // A pool is lines with messages to deliver, the one whose turn it is first.
@@ -36,8 +39,8 @@ type owner struct {
 	held      int // lines
 }
 
-func newLines() *lines {
-	return &lines{byKey: make(map[string]*line), owners: make(map[string]*owner)}
+func newLines(hold bool) *lines {
+	return &lines{byKey: make(map[string]*line), owners: make(map[string]*owner), hold: hold}
 }
 
 // join gives a consumer its owner.
@@ -126,15 +129,17 @@ func (ls *lines) trimAll(letGo func(*entry)) {
 }
 
 // change lets f change a line, and then puts it where it belongs: at the end of
-// its owner's or of the free lines if something waits in it, else nowhere.
+// its owner's or of the free lines if something waits in it that may be sent, else
+// nowhere.
 func (ls *lines) change(l *line, f func()) {
 	if l.pool != nil {
 		l.pool.lines.Remove(l.element)
 		l.pool.waiting -= l.waiting
-		ls.waiting -= l.waiting
 		l.pool, l.element = nil, nil
 	}
+	ls.waiting -= l.waiting
 	f()
+	ls.waiting += l.waiting
 	if l.outstanding == 0 && l.owner != nil {
 		l.owner.held--
 		ls.forget(l.owner)
@@ -143,7 +148,7 @@ func (ls *lines) change(l *line, f func()) {
 	if l.first == nil {
 		delete(ls.byKey, l.key)
 	}
-	if l.waiting == 0 {
+	if l.waiting == 0 || ls.hold && l.outstanding > 0 && !l.sending {
 		return
 	}
 	l.pool = &ls.free
@@ -152,7 +157,6 @@ func (ls *lines) change(l *line, f func()) {
 	}
 	l.element = l.pool.lines.PushBack(l)
 	l.pool.waiting += l.waiting
-	ls.waiting += l.waiting
 }
 
 // firstFor returns the message that is c's to take next, the earliest of those
@@ -175,6 +179,10 @@ func (ls *lines) firstFor(c *consumer) *entry {
 // deliver takes the first waiting entry of its line for c.
 func (ls *lines) deliver(e *entry, c *consumer) {
 	l := e.place.line
+	if ls.hold && !l.sending {
+		l.sending = true
+		ls.sending = append(ls.sending, l)
+	}
 	ls.change(l, func() {
 		l.next = e.place.next
 		l.waiting--
@@ -184,6 +192,16 @@ func (ls *lines) deliver(e *entry, c *consumer) {
 			l.owner.held++
 		}
 	})
+}
+
+// endBatch ends a batch: where keys are held, no more of its keys is sent until it is
+// settled.
+func (ls *lines) endBatch() {
+	for _, l := range ls.sending {
+		l.sending = false
+		ls.change(l, func() {})
+	}
+	ls.sending = ls.sending[:0]
 }
 
 // release is for an entry whose lease has ended: its owner has one less.

@@ -188,3 +188,25 @@ func TestOrdering_DeadLetterDoesNotComeBackWithAnEarlierOne(t *testing.T) {
 		t.Errorf("dead letters %v", msgs)
 	}
 }
+
+// The service sends about a batch of a key, and the next once that is acknowledged.
+func TestOrdering_HeldKeysComeABatchAtATime(t *testing.T) {
+	f := orderedFixture(t, func(c *pubsubtest.Config) { c.HoldKeys = true })
+	f.Publish(topicA, keyed("k", "1", "2", "3")...)
+	stream := f.OpenStream(&pubsubpb.StreamingPullRequest{Subscription: subA})
+	first := f.Receive(stream, 3)
+	wantTexts(t, "the first batch", first, "1", "2", "3")
+	f.Publish(topicA, keyed("k", "4", "5")...)
+	f.Publish(topicA, keyed("l", "other")...)
+	wantTexts(t, "meanwhile", f.Receive(stream, 1), "other")
+	f.Acknowledge(subA, first[0].GetAckId(), first[2].GetAckId())
+	f.Publish(topicA, keyed("m", "another")...)
+	wantTexts(t, "with one unsettled", f.Receive(stream, 1), "another")
+	f.Extend(subA, 0, first[1].GetAckId())
+	second := f.Receive(stream, 4)
+	wantTexts(t, "from what was returned on", second, "2", "3", "4", "5")
+	f.Acknowledge(subA, ackIDs(second)...)
+	if got := f.srv.Stats(subA); got.Outstanding != 2 || got.Acknowledged != 5 {
+		t.Errorf("%d outstanding, %d acknowledged", got.Outstanding, got.Acknowledged)
+	}
+}

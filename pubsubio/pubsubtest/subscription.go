@@ -44,7 +44,7 @@ func newSubscription(s *Server, config *pubsubpb.Subscription, f filter) *subscr
 		consumers: make(map[*consumer]struct{}),
 	}
 	if q.ordered {
-		q.lines = newLines()
+		q.lines = newLines(s.cfg.HoldKeys)
 	}
 	q.settings.Store(settingsOf(config))
 	return q
@@ -156,6 +156,9 @@ func (q *subscription) takeLocked(c *consumer, limit int, out []delivery) []deli
 			q.stats.Redelivered++
 		}
 		out = append(out, delivery{msg: e.msg, seq: e.seq, attempt: e.attempt})
+	}
+	if q.lines != nil {
+		q.lines.endBatch()
 	}
 	if len(out) > 0 {
 		q.stats.delivered(len(out), bytes)
