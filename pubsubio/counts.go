@@ -69,8 +69,8 @@ type Counts struct {
 	// queue was handed.
 	Failed, Dropped, DeadLetters int64
 	// DeadLettersPublished is how many letters the dead-letter queues over Pub/Sub have
-	// made durable, OutstandingDeadLetters how many messages of theirs had no answer yet
-	// when one was last waited for, and LongestDeadLetterFlush the longest such wait.
+	// made durable, OutstandingDeadLetters how many messages of theirs have no answer
+	// now, and LongestDeadLetterFlush the longest wait for letters.
 	DeadLettersPublished, OutstandingDeadLetters int64
 	LongestDeadLetterFlush                       time.Duration
 	// SendErrors is how many attempts at publish requests, or at creating their
@@ -120,7 +120,7 @@ func CountsOf(p *beam.Pipeline) Counts {
 
 func (c *Counts) addQueue(s *stats.Queue) {
 	c.DeadLettersPublished += s.Published.Load()
-	c.OutstandingDeadLetters += s.Outstanding.Load()
+	c.OutstandingDeadLetters += s.Outstanding()
 	_, _, longest := s.Flushes.Load()
 	c.LongestDeadLetterFlush = max(c.LongestDeadLetterFlush, longest)
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
-	"github.com/apache/beam/sdks/v2/go/pkg/beam/log"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
 
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio"
@@ -74,7 +73,6 @@ func shop() *pubsubtest.Server {
 func ExampleWrite() {
 	srv := shop()
 	defer srv.Close()
-	log.LogLevel = "error"
 	beam.Init()
 
 	queue := dlq.Config{Topic: deadLetters, EmulatorEndpoint: srv.Endpoint()}
@@ -107,7 +105,6 @@ func ExampleWrite() {
 func ExampleEntries() {
 	srv := shop()
 	defer srv.Close()
-	log.LogLevel = "error"
 	beam.Init()
 	if _, err := srv.Publish(deadLetters, message.New([]byte("by hand"))); err != nil {
 		fmt.Println(err)

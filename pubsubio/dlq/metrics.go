@@ -27,9 +27,7 @@ func (w *writer) report(ctx context.Context, took time.Duration, err error) {
 	}
 	_, _, longest := w.stats.Flushes.Load()
 	longestFlushMillis.Set(ctx, longest.Milliseconds())
-	held := int64(w.bundle.Load().Messages)
-	w.stats.Outstanding.Store(held)
-	outstanding.Set(ctx, held)
+	outstanding.Set(ctx, w.stats.Outstanding())
 	if err == nil {
 		w.stats.Published.Add(w.letters)
 		deadLettersPublished.Inc(ctx, w.letters)

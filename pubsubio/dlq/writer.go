@@ -55,6 +55,7 @@ func (c Config) pool(owner string) publish.Config {
 func (c Config) Open(_ context.Context, owner string) (Writer, error) {
 	c = c.withDefaults()
 	w := &writer{config: c, pool: c.pool(owner), stats: stats.ForQueue(owner)}
+	w.stats.Follow(&stats.ForSink(w.pool.Nonce).InFlight)
 	if c.MaxInFlightMessages == WriteThrough {
 		return &throughWriter{w}, nil
 	}

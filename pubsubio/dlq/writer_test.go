@@ -84,8 +84,8 @@ func TestWriter_FlushReturnsOnceAllIsStored(t *testing.T) {
 		t.Errorf("%d of 250 letters are stored", n)
 	}
 	s := stats.ForQueue(t.Name())
-	if _, _, longest := s.Flushes.Load(); s.Published.Load() != 250 || s.Outstanding.Load() != 0 || longest <= 0 {
-		t.Errorf("counted %d, outstanding %d, longest %v", s.Published.Load(), s.Outstanding.Load(), longest)
+	if _, _, longest := s.Flushes.Load(); s.Published.Load() != 250 || s.Outstanding() != 0 || longest <= 0 {
+		t.Errorf("counted %d, outstanding %d, longest %v", s.Published.Load(), s.Outstanding(), longest)
 	}
 	if n := srv.Calls("Publish"); n > 250/2 {
 		t.Errorf("%d requests: letters are not batched", n)
@@ -111,12 +111,12 @@ func TestWriter_WriteThroughStoresEachLetterBeforeOfferReturns(t *testing.T) {
 }
 
 func TestWriter_WriteThroughFailsAtTheLetterThatIsNotStored(t *testing.T) {
-	srv, cfg := fixture(t, func(c *Config) { c.MaxInFlightMessages, c.FlushTimeout = WriteThrough, 300*time.Millisecond })
-	w := opened(t, cfg)
-	offer(t, w, numbered(0))
+	srv, cfg := fixture(t, func(c *Config) { c.MaxInFlightMessages = WriteThrough })
+	offer(t, opened(t, cfg), numbered(0))
 	srv.Answer("Publish", status.Error(codes.Unavailable, "down"))
-	err := w.Offer(t.Context(), numbered(1))
-	expectError(t, err, "dlq: publish to "+testTopic, "dlq.Config.FlushTimeout (300ms) is over", "Unavailable: down")
+	cfg.FlushTimeout = 500 * time.Millisecond
+	err := opened(t, cfg).Offer(t.Context(), numbered(1))
+	expectError(t, err, "dlq: publish to "+testTopic, "dlq.Config.FlushTimeout (500ms) is over")
 	if n := srv.Published(testTopic); n != 1 {
 		t.Errorf("%d are stored", n)
 	}
@@ -137,30 +137,26 @@ func expectError(t *testing.T, err error, texts ...string) {
 func TestWriter_AnOutageFailsTheBundleAndDropsNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		begin, end func(srv *pubsubtest.Server)
-		want       string
 	}{
 		"refused": {
 			func(srv *pubsubtest.Server) { srv.Answer("Publish", status.Error(codes.Unavailable, "down")) },
 			func(srv *pubsubtest.Server) { srv.Answer("Publish", nil) },
-			"the last attempt, for " + testTopic + ": Unavailable: down",
 		},
 		"quota": {
 			func(srv *pubsubtest.Server) { srv.Answer("Publish", status.Error(codes.ResourceExhausted, "quota")) },
 			func(srv *pubsubtest.Server) { srv.Answer("Publish", nil) },
-			"ask for a higher quota",
 		},
 		"unreachable": {
 			(*pubsubtest.Server).Stop,
 			func(srv *pubsubtest.Server) { _ = srv.Resume() },
-			"check that the workers reach the endpoint",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			srv, cfg := fixture(t, func(c *Config) { c.FlushTimeout = 400 * time.Millisecond })
+			srv, cfg := fixture(t, func(c *Config) { c.FlushTimeout = time.Second })
 			w := opened(t, cfg)
 			c.begin(srv)
 			offer(t, w, numbered(0), numbered(1))
-			expectError(t, w.Flush(t.Context()), "dlq: publish to "+testTopic+": gave up waiting for answers: dlq.Config.FlushTimeout (400ms) is over", c.want)
+			expectError(t, w.Flush(t.Context()), "dlq: publish to "+testTopic+": gave up waiting for answers: dlq.Config.FlushTimeout (1s) is over; the last attempt, for "+testTopic)
 			w.Drop()
 			if n := stats.ForQueue(t.Name()).Published.Load(); n != 0 {
 				t.Errorf("%d letters count as published", n)
@@ -201,7 +197,9 @@ func TestWriter_FlushTimeoutHoldsAlsoWhereOthersAreAnswered(t *testing.T) {
 	srv, cfg := fixture(t, func(c *Config) { c.FlushTimeout = 500 * time.Millisecond })
 	held := func(m *message.Message) bool { return string(Decode(m).Message.Data) == "held" }
 	order := srv.Order(pubsubtest.Rule{Method: "Publish", Message: held}, pubsubtest.NeverAnswer())
-	slow, quick := opened(t, cfg), opened(t, cfg)
+	slow := opened(t, cfg)
+	cfg.FlushTimeout = 0 // the default, in the same pool
+	quick := opened(t, cfg)
 	l := numbered(0)
 	l.Message.Data = []byte("held")
 	ended := make(chan error, 1)

@@ -8,9 +8,22 @@ import (
 // A Queue counts the letters that one transform's dead-letter queue over Pub/Sub has
 // taken.
 type Queue struct {
-	Published   atomic.Int64 // letters of waits that ended well
-	Outstanding atomic.Int64 // messages not answered, as of the last wait
-	Flushes     Latency      // waits for letters
+	Published atomic.Int64 // letters of waits that ended well
+	Flushes   Latency      // waits for letters
+
+	inFlight atomic.Pointer[atomic.Int64]
+}
+
+// Follow has Outstanding return what n holds: the messages in flight of the pool that
+// publishes the letters.
+func (q *Queue) Follow(n *atomic.Int64) { q.inFlight.Store(n) }
+
+// Outstanding returns how many messages have no answer now.
+func (q *Queue) Outstanding() int64 {
+	if n := q.inFlight.Load(); n != nil {
+		return n.Load()
+	}
+	return 0
 }
 
 // queues are those of this process, by the nonce of the transform.
