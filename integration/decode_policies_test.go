@@ -54,13 +54,14 @@ var kept struct {
 	failed   []source.Failed
 	protos   []string
 	letters  []dlq.Letter
+	entries  []dlq.Entry
 	attempts []int
 }
 
 func resetKept() {
 	kept.Lock()
 	defer kept.Unlock()
-	kept.failed, kept.protos, kept.letters, kept.attempts = nil, nil, nil, nil
+	kept.failed, kept.protos, kept.letters, kept.entries, kept.attempts = nil, nil, nil, nil, nil
 }
 
 func keepFailed(f source.Failed) {

@@ -10,12 +10,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/dlq"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/options"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/sink"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/source"
 )
 
-// rows names a test for each setting of a source and of a sink: what the setting does,
+// rows names a test for each setting of a source, of a sink and of a dead-letter queue: what the setting does,
 // beyond that its bad values are refused, which the tests of Validate and Faults say.
 var rows = map[string]string{
 	"sink.Config.Topic":             "TestWrite_PublishesEveryRecordOnPrism",
@@ -101,6 +102,14 @@ var rows = map[string]string{
 	"options.Subscriber.FirstCommitTimeout":      "TestReader_FirstCommitTimeoutSaysThatTheRunnerDoesNotFinalize",
 	"options.Subscriber.ShutdownTimeout":         "TestReader_C15_CloseThatOverrunsIsCounted",
 
+	"dlq.Config.Topic":                 "TestWriter_FlushReturnsOnceAllIsStored",
+	"dlq.Config.MaxInFlightMessages":   "TestWriter_WriteThroughStoresEachLetterBeforeOfferReturns",
+	"dlq.Config.FlushTimeout":          "TestWriter_OneDeadlineForAllThatIsInFlight",
+	"dlq.Config.ShutdownTimeout":       "TestConfig_ThePoolFollowsTheOptions",
+	"dlq.Config.ServiceAccountKeyFile": "TestConfig_OpenTellsWhatIsWrongWithTheCredentials",
+	"dlq.Config.EmulatorEndpoint":      "TestDeadLetters_OfASink",
+	"dlq.Config.Endpoint":              "TestDeadLetters_ARegionalEndpointIsReachedOverTLS",
+
 	"options.Limit.MaxMessages":                        "TestGroup_LimitIsCountedTogetherWhereOneProcessRunsAll",
 	"options.Limit.MaxDuration":                        "TestPrism_MaxDurationEndsABusyRead",
 	"options.Limit.StopWhenIdle":                       "TestPrism_StopWhenIdleReadsEverythingFirst",
@@ -123,6 +132,7 @@ func TestRows_EverySettingHasATest(t *testing.T) {
 	for _, v := range []any{
 		sink.Config{}, options.Publisher{}, options.TopicCreate{},
 		source.Config{}, options.Subscriber{}, options.SubscriptionCreate{}, options.DeadLetterPolicy{}, options.Limit{},
+		dlq.Config{},
 	} {
 		typ := reflect.TypeOf(v)
 		for i := range typ.NumField() {

@@ -68,6 +68,11 @@ type Counts struct {
 	// many a failure policy has dropped, and DeadLetters how many a dead-letter
 	// queue was handed.
 	Failed, Dropped, DeadLetters int64
+	// DeadLettersPublished is how many letters the dead-letter queues over Pub/Sub have
+	// made durable, OutstandingDeadLetters how many messages of theirs have no answer
+	// now, and LongestDeadLetterFlush the longest wait for letters.
+	DeadLettersPublished, OutstandingDeadLetters int64
+	LongestDeadLetterFlush                       time.Duration
 	// SendErrors is how many attempts at publish requests, or at creating their
 	// topics, have failed: once for each bundle with messages in the request.
 	SendErrors int64
@@ -92,6 +97,7 @@ func CountsOf(p *beam.Pipeline) Counts {
 		}
 		nonce := named.StatsNonce()
 		seen[nonce] = true
+		c.addQueue(stats.ForQueue(nonce))
 		if source.Owns(fn) {
 			c.addSource(stats.ForSource(nonce))
 		} else {
@@ -110,6 +116,13 @@ func CountsOf(p *beam.Pipeline) Counts {
 		}
 	}
 	return c
+}
+
+func (c *Counts) addQueue(s *stats.Queue) {
+	c.DeadLettersPublished += s.Published.Load()
+	c.OutstandingDeadLetters += s.Outstanding()
+	_, _, longest := s.Flushes.Load()
+	c.LongestDeadLetterFlush = max(c.LongestDeadLetterFlush, longest)
 }
 
 func (c *Counts) addSource(s *stats.Source) {

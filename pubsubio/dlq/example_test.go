@@ -55,12 +55,12 @@ func (p *printer) Drop() { p.letters = nil }
 // A worker makes the queue anew from JSON, opens it for a bundle, and flushes it at
 // the bundle's end.
 func Example() {
-	travels, err := dlq.Encode(printQueue{Prefix: "lost for"})
+	travels, err := dlq.EncodeQueue(printQueue{Prefix: "lost for"})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	queue, err := dlq.Decode(travels)
+	queue, err := dlq.DecodeQueue(travels)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -9,8 +9,8 @@ import (
 
 // A Letter is one record that failed for what it is: no retry would help it.
 type Letter struct {
-	// Connector is the transform that gave the record up, by the namespace of its
-	// metrics: "pubsubio.sink" or "pubsubio.source".
+	// Connector is the kind of transform that gave the record up, by the namespace of
+	// its metrics: "pubsubio.sink", "pubsubio.source", or a name of one's own.
 	Connector string
 
 	// Destination is where the record was to go: for a sink, the topic's full name.
@@ -44,7 +44,8 @@ type Letter struct {
 // A Queue is the configuration of a dead-letter queue. Its type is a plain value
 // that survives JSON and was given to [Register].
 //
-// Its methods may be called from several goroutines at once.
+// Its methods may be called from several goroutines at once. It may be a [Checker]
+// and a [TopicQueue], too.
 type Queue interface {
 	// Validate returns every fault of the configuration, joined, each naming the
 	// field, the value and the rule. It makes no call. A transform calls it while a

@@ -54,10 +54,10 @@ type Encoded struct {
 	Config json.RawMessage
 }
 
-// Encode returns q as it travels. It is an error where q is nil, where its type was
+// EncodeQueue returns q as it travels. It is an error where q is nil, where its type was
 // not given to [Register], and where it has no JSON. It is for transforms that use
 // queues, while a pipeline is built.
-func Encode(q Queue) (Encoded, error) {
+func EncodeQueue(q Queue) (Encoded, error) {
 	if q == nil {
 		return Encoded{}, errors.New("the dead-letter queue is nil")
 	}
@@ -79,9 +79,9 @@ func Encode(q Queue) (Encoded, error) {
 	return Encoded{Type: name, Config: config}, nil
 }
 
-// Decode returns the queue that e holds. It is for transforms that use queues, on a
+// DecodeQueue returns the queue that e holds. It is for transforms that use queues, on a
 // worker.
-func Decode(e Encoded) (Queue, error) {
+func DecodeQueue(e Encoded) (Queue, error) {
 	maker, ok := queues.Load(e.Type)
 	if !ok {
 		return nil, fmt.Errorf("dead-letter queue %s is not registered on this worker: call dlq.Register with it in init, not in main", e.Type)

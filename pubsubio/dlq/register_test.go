@@ -46,7 +46,7 @@ func init() {
 // A worker has nothing but the JSON of the transform.
 func TestQueue_TravelsAsJSON(t *testing.T) {
 	for _, q := range []Queue{byValue{}, &byPointer{Limit: 3}, withName{Name: "a\u00e4", Limit: 1 << 60}} {
-		e, err := Encode(q)
+		e, err := EncodeQueue(q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +58,7 @@ func TestQueue_TravelsAsJSON(t *testing.T) {
 		if err := json.Unmarshal(b, &there); err != nil {
 			t.Fatal(err)
 		}
-		got, err := Decode(there)
+		got, err := DecodeQueue(there)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,7 +68,7 @@ func TestQueue_TravelsAsJSON(t *testing.T) {
 	}
 }
 
-func TestEncode_SaysWhatIsMissing(t *testing.T) {
+func TestEncodeQueue_SaysWhatIsMissing(t *testing.T) {
 	for name, c := range map[string]struct {
 		q    Queue
 		want string
@@ -80,24 +80,24 @@ func TestEncode_SaysWhatIsMissing(t *testing.T) {
 		"no name":      {struct{ nothing }{}, "the dead-letter queue's type struct { dlq.nothing } has no name: workers find a type by its name"},
 		"no JSON":      {withoutJSON{}, "the dead-letter queue has no JSON: json: unsupported type: chan int"},
 	} {
-		if _, err := Encode(c.q); err == nil || err.Error() != c.want {
+		if _, err := EncodeQueue(c.q); err == nil || err.Error() != c.want {
 			t.Errorf("%s:\n got %v\nwant %s", name, err, c.want)
 		}
 	}
 }
 
-func TestDecode_NamesTheCallThatIsMissingOnTheWorker(t *testing.T) {
-	_, err := Decode(Encoded{Type: "main.queue"})
+func TestDecodeQueue_NamesTheCallThatIsMissingOnTheWorker(t *testing.T) {
+	_, err := DecodeQueue(Encoded{Type: "main.queue"})
 	if want := "dead-letter queue main.queue is not registered on this worker: call dlq.Register with it in init, not in main"; err == nil || err.Error() != want {
-		t.Errorf("Decode: %v, want %s", err, want)
+		t.Errorf("DecodeQueue: %v, want %s", err, want)
 	}
-	e, err := Encode(withName{})
+	e, err := EncodeQueue(withName{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	e.Config = json.RawMessage(`{"Limit":"x"}`)
-	if _, err := Decode(e); err == nil || !strings.Contains(err.Error(), "dlq.withName: read its configuration: ") {
-		t.Errorf("Decode: %v", err)
+	if _, err := DecodeQueue(e); err == nil || !strings.Contains(err.Error(), "dlq.withName: read its configuration: ") {
+		t.Errorf("DecodeQueue: %v", err)
 	}
 }
 

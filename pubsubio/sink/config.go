@@ -103,7 +103,7 @@ const in = "sink.Config."
 func (c Config) Validate() error {
 	var f options.Faults
 	c.topicFaults(&f)
-	c.OnFailure.faults(&f)
+	c.OnFailure.faults(&f, c.Topic)
 	c.orderFaults(&f)
 	c.attributeFaults(&f)
 	c.connection().Faults(&f, "sink.Config")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/dlq"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/message"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/options"
 )
@@ -44,6 +45,10 @@ func TestConfig_Validate(t *testing.T) {
 		{Config{Topic: topic, OnFailure: HandleWith(nil)}, "sink.Config.OnFailure: failure handler the function is nil"},
 		{Config{Topic: topic, OnFailure: HandleWith(unregisteredHandler)}, "sink.Config.OnFailure: failure handler " + here + "unregisteredHandler is not registered: call sink.RegisterHandler with it in init"},
 		{Config{Topic: topic, OnFailure: SendTo(fakeQueue{})}, ""},
+		{Config{Topic: topic, OnFailure: SendTo(dlq.Config{Topic: "projects/p/topics/dead"})}, ""},
+		{Config{Topic: topic, OnFailure: SendTo(dlq.Config{Topic: topic})}, `sink.Config.OnFailure: sink.SendTo(dlq.Config) to "projects/p/topics/out": must go to another topic than Topic, which refused the record and could refuse its letter, or bring it round again`},
+		{Config{Resolve: ResolveWith(byFirstLetter), OnFailure: SendTo(dlq.Config{Topic: topic})}, ""},
+		{Config{Topic: topic, OnFailure: SendTo(dlq.Config{})}, `sink.Config.OnFailure: dead-letter queue: dlq.Config.Topic: topic "": must have the form projects/<project>/topics/<id>`},
 		{Config{Topic: topic, OnFailure: SendTo(nil)}, "sink.Config.OnFailure: the dead-letter queue is nil"},
 		{Config{Topic: topic, OnFailure: SendTo(unregisteredQueue{})}, "sink.Config.OnFailure: the dead-letter queue's type sink.unregisteredQueue is not registered: call dlq.Register[sink.unregisteredQueue]() in init"},
 		{Config{Topic: topic, OnFailure: SendTo(fakeQueue{Name: "invalid"})}, "sink.Config.OnFailure: dead-letter queue: fakeQueue.Name: must be valid"},

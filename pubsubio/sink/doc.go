@@ -16,7 +16,8 @@
 // before the encoder. A topic that does not exist is created, unless
 // Config.CreateDisposition forbids it. The workers' account needs
 // roles/pubsub.publisher on the topics and, to create one, pubsub.topics.create on
-// the project; the sink makes no other calls than Publish and CreateTopic.
+// the project; the sink makes no other calls than Publish and CreateTopic. A
+// dead-letter queue is looked up once, before the first bundle.
 //
 // # Guarantees
 //

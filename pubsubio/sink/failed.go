@@ -146,8 +146,8 @@ func (f *failure) whole() (Failed, error) {
 	return f.Failed, nil
 }
 
-// letter is f for a dead-letter queue.
-func (f Failed) letter() dlq.Letter {
+// DeadLetter implements dlq.Failure: f as a dead-letter queue takes it.
+func (f Failed) DeadLetter() dlq.Letter {
 	return dlq.Letter{
 		Connector:   namespace,
 		Destination: f.Destination,

@@ -52,9 +52,11 @@ func LogAndDrop() FailurePolicy { return FailurePolicy{kind: logAndDrop} }
 func EmitFailed() FailurePolicy { return FailurePolicy{kind: emitFailed} }
 
 // SendTo hands the record to a dead-letter queue, whose type must have been given to
-// dlq.Register in init. At the end of its bundle, once the bundle's own messages are
+// dlq.Register in init; [dlq.Config] is one over Pub/Sub, whose topic must be another
+// than the sink's. At the end of its bundle, once the bundle's own messages are
 // answered, the queue is flushed; the bundle succeeds when all that was handed to it
-// is durable, and fails when it cannot be.
+// is durable, and fails when it cannot be. A queue that can be checked is, when the
+// first bundle of the Write starts in a process.
 func SendTo(queue dlq.Queue) FailurePolicy { return FailurePolicy{kind: sendTo, queue: queue} }
 
 // HandleWith hands the record to a function that was given to [RegisterHandler] in
@@ -87,26 +89,31 @@ func (p FailurePolicy) String() string {
 	}
 }
 
-// faults records in f what would keep a worker from following p.
-func (p FailurePolicy) faults(f *options.Faults) {
+// faults records in f what would keep a worker from following p, where records go to
+// topic, or "" where each chooses.
+func (p FailurePolicy) faults(f *options.Faults, topic string) {
 	if p.fault != nil {
 		f.AddError(fmt.Errorf(in+"OnFailure: failure handler %w", p.fault))
 	}
 	if p.kind != sendTo {
 		return
 	}
-	encoded, err := dlq.Encode(p.queue)
+	encoded, err := dlq.EncodeQueue(p.queue)
 	if err != nil {
 		f.AddError(fmt.Errorf(in+"OnFailure: %w", err))
 		return
 	}
 	// As the workers will find it: what JSON does not carry is lost on the way.
-	queue, err := dlq.Decode(encoded)
+	queue, err := dlq.DecodeQueue(encoded)
 	if err == nil {
 		err = queue.Validate()
 	}
 	if err != nil {
 		f.AddError(fmt.Errorf(in+"OnFailure: dead-letter queue: %w", err))
+		return
+	}
+	if topic != "" && dlq.TopicOf(queue) == topic {
+		f.Add(in+"OnFailure", fmt.Sprintf("%v to %q", p, topic), "must go to another topic than Topic, which refused the record and could refuse its letter, or bring it round again")
 	}
 }
 
@@ -122,7 +129,7 @@ func (p FailurePolicy) travel() (policy, error) {
 	out := policy{Kind: p.kind, Handler: p.key}
 	if p.kind == sendTo {
 		var err error
-		if out.Queue, err = dlq.Encode(p.queue); err != nil {
+		if out.Queue, err = dlq.EncodeQueue(p.queue); err != nil {
 			return policy{}, fmt.Errorf(in+"OnFailure: %w", err)
 		}
 	}

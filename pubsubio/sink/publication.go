@@ -40,14 +40,14 @@ func (p *publication) StatsNonce() string { return p.Pool.Nonce }
 // the dead-letter queue. It makes the DoFn a run.Ender.
 func (p *publication) EndRun() error {
 	err := publish.Close(p.Pool)
-	if p.Failure.Kind == sendTo {
-		r, routingErr := newRouting(p.Failure, p.Pool.Nonce)
-		if routingErr != nil {
-			return errors.Join(err, routingErr)
-		}
-		err = errors.Join(err, closeQueue(r.queue, r.owner))
+	if p.Failure.Kind != sendTo {
+		return err
 	}
-	return err
+	r, routingErr := newRouting(p.Failure, p.Pool.Nonce)
+	if routingErr != nil {
+		return errors.Join(err, routingErr)
+	}
+	return errors.Join(err, r.close())
 }
 
 // find finds on this worker what the policy names.
@@ -62,6 +62,9 @@ func (p *publication) find() error {
 // bundle fails; where there is none, on the direct runner, Teardown does.
 func (p *publication) start(ctx context.Context) error {
 	p.drop()
+	if err := p.routing.check(ctx); err != nil {
+		return fmt.Errorf("sink: %w", err)
+	}
 	failures := p.routing.open()
 	bundle, err := publish.Open(p.Pool, publish.Handlers{
 		Warn: func(ctx context.Context, text string) { log.Warnf(ctx, "sink: %s", text) },

@@ -3,12 +3,10 @@ package sink
 import (
 	"context"
 	"fmt"
-	"log/slog"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/dlq"
-	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/internal/panics"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/internal/stats"
 )
 
@@ -39,7 +37,7 @@ func newRouting(p policy, owner string) (routing, error) {
 	switch p.Kind {
 	case sendTo:
 		var err error
-		if r.queue, err = dlq.Decode(p.Queue); err != nil {
+		if r.queue, err = dlq.DecodeQueue(p.Queue); err != nil {
 			return routing{}, fmt.Errorf("sink: %w", err)
 		}
 	case handleWith:
@@ -60,12 +58,33 @@ func (r *routing) open() router {
 	case emitFailed:
 		return new(emitter)
 	case sendTo:
-		return &sender{routing: r}
+		return &sender{Sender: r.letters(), stats: r.stats}
 	case handleWith:
 		return &caller{handler: r.handler}
 	case fail:
 	}
 	return new(failer)
+}
+
+// letters returns what hands a bundle's letters to the queue.
+func (r *routing) letters() *dlq.Sender { return dlq.NewSender(r.queue, r.owner) }
+
+// check asks the queue, if there is one, whether it can work: once in this process. A
+// sink without one makes no call but those that publish.
+func (r *routing) check(ctx context.Context) error {
+	if r.queue == nil {
+		return nil
+	}
+	return r.letters().Check(ctx)
+}
+
+// close lets go of what the queue, if there is one, keeps for the Write in this
+// process.
+func (r *routing) close() error {
+	if r.queue == nil {
+		return nil
+	}
+	return r.letters().Close()
 }
 
 // failer is Fail.
@@ -131,10 +150,10 @@ func (r *emitter) finish(_ context.Context, emit func(beam.EventTime, Failed)) e
 
 func (r *emitter) drop() { r.failures = nil }
 
-// sender is SendTo. It opens a writer at the bundle's first failure.
+// sender is SendTo.
 type sender struct {
-	*routing
-	writer dlq.Writer
+	*dlq.Sender
+	stats *stats.Sink
 }
 
 func (r *sender) take(ctx context.Context, f *failure) error {
@@ -142,13 +161,8 @@ func (r *sender) take(ctx context.Context, f *failure) error {
 	if err != nil {
 		return err
 	}
-	if r.writer == nil {
-		if err := r.open(ctx); err != nil {
-			return fmt.Errorf("open the dead-letter queue: %w", err)
-		}
-	}
-	if err := r.offer(ctx, whole.letter()); err != nil {
-		return fmt.Errorf("hand a failed record to the dead-letter queue: %w", err)
+	if err := r.Send(ctx, whole.DeadLetter()); err != nil {
+		return err
 	}
 	r.stats.DeadLetters.Add(1)
 	deadLetters.Inc(ctx, 1)
@@ -156,55 +170,10 @@ func (r *sender) take(ctx context.Context, f *failure) error {
 }
 
 func (r *sender) finish(ctx context.Context, _ func(beam.EventTime, Failed)) error {
-	if r.writer == nil {
-		return nil
-	}
-	if err := r.flush(ctx); err != nil {
-		return fmt.Errorf("flush the dead-letter queue: %w", err)
-	}
-	r.writer = nil
-	return nil
+	return r.Flush(ctx)
 }
 
-func (r *sender) open(ctx context.Context) (err error) {
-	defer panics.Recover(&err, "dead-letter queue", r.name())
-	r.writer, err = r.queue.Open(ctx, r.owner)
-	return err
-}
-
-func (r *sender) offer(ctx context.Context, letter dlq.Letter) (err error) {
-	defer panics.Recover(&err, "dead-letter queue", r.name())
-	return r.writer.Offer(ctx, letter)
-}
-
-func (r *sender) flush(ctx context.Context) (err error) {
-	defer panics.Recover(&err, "dead-letter queue", r.name())
-	return r.writer.Flush(ctx)
-}
-
-// name is the queue's type, for error texts.
-func (r *sender) name() string { return fmt.Sprintf("%T", r.queue) }
-
-func (r *sender) drop() {
-	if w := r.writer; w != nil {
-		r.writer = nil
-		if err := dropWriter(w, r.name()); err != nil {
-			// Nobody is told: the bundle fails, or has ended, anyway.
-			slog.Warn("sink: " + err.Error())
-		}
-	}
-}
-
-func dropWriter(w dlq.Writer, name string) (err error) {
-	defer panics.Recover(&err, "dead-letter queue", name)
-	w.Drop()
-	return nil
-}
-
-func closeQueue(q dlq.Queue, owner string) (err error) {
-	defer panics.Recover(&err, "dead-letter queue", fmt.Sprintf("%T", q))
-	return q.Close(owner)
-}
+func (r *sender) drop() { r.Drop() }
 
 // caller is HandleWith.
 type caller struct{ handler *registeredHandler }

@@ -271,3 +271,88 @@ func TestWrite_APanicOfTheQueueFailsTheBundle(t *testing.T) {
 		})
 	}
 }
+
+const deadTopic = "projects/p/topics/dead"
+
+// lookups is how often a server was asked about topics.
+func lookups(srv *pubsubtest.Server) int64 {
+	return srv.Calls("GetTopic") + srv.Calls("ListTopicSubscriptions") + srv.Calls("ListTopics") + srv.Calls("CreateTopic")
+}
+
+// deadLettering returns a DoFn as a worker makes it, whose failures go to a topic of
+// the server.
+func deadLettering(t *testing.T, srv *pubsubtest.Server) *writeFn {
+	t.Helper()
+	p, err := SendTo(dlq.Config{Topic: deadTopic, EmulatorEndpoint: srv.Endpoint()}).travel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := publish.Config{Nonce: t.Name(), Disposition: options.CreateNever}
+	pool.Connection.EmulatorEndpoint = srv.Endpoint()
+	fn := &writeFn{preparation: preparation{Topic: topic, Encoder: keyOf(t, encodeWord)}, publication: publication{Pool: pool, Failure: p}}
+	if err := fn.Setup(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := fn.Teardown(); err != nil {
+			t.Error(err)
+		}
+	})
+	return fn
+}
+
+// A check for each bundle would burn the quota of such calls; once in a process is
+// enough, however many instances and bundles there are.
+func TestWriteFn_ChecksTheQueueOnceInAProcess(t *testing.T) {
+	srv := server(t)
+	srv.MustCreateTopic(deadTopic)
+	for range 2 {
+		fn := deadLettering(t, srv)
+		for range 3 {
+			if err := fn.StartBundle(t.Context(), nil); err != nil {
+				t.Fatal(err)
+			}
+			process(t, fn, "a", "fail")
+			if err := fn.FinishBundle(t.Context(), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if n := lookups(srv); n != 2 {
+		t.Errorf("%d calls about topics, want one for the topic and one for its subscriptions", n)
+	}
+	if n := srv.Published(deadTopic); n != 6 {
+		t.Errorf("%d letters are stored", n)
+	}
+}
+
+func TestWriteFn_WithoutAQueueNothingIsAsked(t *testing.T) {
+	srv := server(t)
+	pool := publish.Config{Nonce: t.Name()}
+	pool.Connection.EmulatorEndpoint = srv.Endpoint()
+	fn := instance(t, pool)
+	process(t, fn, "a", "b")
+	if err := fn.FinishBundle(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := fn.Teardown(); err != nil {
+		t.Error(err)
+	}
+	if n := lookups(srv); n != 0 {
+		t.Errorf("%d calls about topics", n)
+	}
+}
+
+// It was found out when the first record failed, perhaps weeks later.
+func TestWriteFn_AMissingDeadLetterTopicFailsTheFirstBundle(t *testing.T) {
+	srv := server(t)
+	fn := deadLettering(t, srv)
+	err := fn.StartBundle(t.Context(), nil)
+	if err == nil || !strings.Contains(err.Error(), "sink: check the dead-letter queue: dlq: dead-letter topic "+deadTopic+" does not exist") || !strings.Contains(err.Error(), "gcloud pubsub topics create dead --project=p") {
+		t.Errorf("the bundle started with %v", err)
+	}
+	srv.MustCreateTopic(deadTopic) // The runner tries again.
+	if err := fn.StartBundle(t.Context(), nil); err != nil {
+		t.Error(err)
+	}
+}

@@ -75,7 +75,7 @@ func (fn *boundedFn) ProcessElement(ctx context.Context, _ []byte, emit func(bea
 }
 
 // Teardown lets go of what a dead-letter queue keeps for the Read.
-func (fn *boundedFn) Teardown() error { return fn.newDisposal(nil).closeQueue() }
+func (fn *boundedFn) Teardown() error { return fn.closeQueue() }
 
 // config lifts the cap on outstanding messages: nothing is acknowledged before
 // the end, so it would end the read early.

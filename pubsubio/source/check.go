@@ -31,6 +31,8 @@ func (c Config) unfit(s *pubsubpb.Subscription) []string {
 	add(s.GetEnableExactlyOnceDelivery(), "has exactly-once delivery, with which the service refuses acknowledgements that come late, as a runner's commit may; turn it off with gcloud pubsub subscriptions update --no-enable-exactly-once-delivery")
 	add(c.Ordering == options.PerKey && !s.GetEnableMessageOrdering(), "has no message ordering, which Ordering options.PerKey needs and which cannot be added; create another subscription with options.SubscriptionCreate.EnableMessageOrdering, or read with options.Unordered")
 	add(c.OnDecodeFailure.kind == nack && s.GetDeadLetterPolicy().GetDeadLetterTopic() == "", "has no dead-letter policy, so that with OnDecodeFailure source.Nack() what cannot be decoded would come again for ever; add one with gcloud pubsub subscriptions update --dead-letter-topic, or choose another policy")
+	letters := c.OnDecodeFailure.topic()
+	add(letters != "" && s.GetTopic() == letters, "its topic is that of the dead-letter queue of OnDecodeFailure, so that what cannot be decoded would come again for ever, as its own dead letter; send dead letters to another topic than "+letters)
 	return faults
 }
 
@@ -87,6 +89,9 @@ func (c Config) assumption() string {
 	}
 	if c.OnDecodeFailure.kind == nack {
 		text += ", has a dead-letter policy"
+	}
+	if letters := c.OnDecodeFailure.topic(); letters != "" {
+		text += ", is not one of " + letters + ", where its dead letters go"
 	}
 	return text
 }

@@ -6,6 +6,7 @@ import (
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/dlq"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/options"
 )
 
@@ -24,6 +25,7 @@ func deadLettered(s *pubsubpb.Subscription) {
 
 func TestCheck_SaysWhatIsWrongAndWhatMendsIt(t *testing.T) {
 	perKey, nacking := Config{Ordering: options.PerKey}, Config{OnDecodeFailure: Nack()}
+	sending := Config{OnDecodeFailure: SendTo(dlq.Config{Topic: deadTopic})}
 	for name, c := range map[string]struct {
 		config Config
 		change func(*pubsubpb.Subscription)
@@ -47,6 +49,8 @@ func TestCheck_SaysWhatIsWrongAndWhatMendsIt(t *testing.T) {
 		"Nack, an empty policy":      {config: nacking, change: func(s *pubsubpb.Subscription) { s.DeadLetterPolicy = &pubsubpb.DeadLetterPolicy{} }, want: []string{"has no dead-letter policy"}},
 		"Nack, dead letters":         {config: nacking, change: deadLettered},
 		"dead letters without Nack":  {change: deadLettered},
+		"SendTo, another topic":      {config: sending},
+		"SendTo, its own topic":      {config: sending, change: func(s *pubsubpb.Subscription) { s.Topic = deadTopic }, want: []string{"its topic is that of the dead-letter queue", "as its own dead letter", "another topic than " + deadTopic}},
 		"a retention of their topic": {change: func(s *pubsubpb.Subscription) { s.RetainAckedMessages = true }},
 	} {
 		t.Run(name, func(t *testing.T) {

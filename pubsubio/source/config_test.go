@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/dlq"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/options"
 )
 
@@ -89,5 +90,25 @@ func TestConfig_DecodeFaults(t *testing.T) {
 		if err := c.Validate(); err != nil {
 			t.Errorf("NackDelay %v: %v", d, err)
 		}
+	}
+}
+
+// What cannot be decoded would come again for ever, as its own dead letter.
+func TestConfig_ASubscriptionToCreateIsNotOfTheDeadLetterTopic(t *testing.T) {
+	cfg := Config{
+		Subscriptions:   []Subscription{{Name: testSubscription, Create: &options.SubscriptionCreate{Topic: deadTopic}}},
+		OnDecodeFailure: SendTo(dlq.Config{Topic: deadTopic}),
+	}
+	const want = `source.Config.Subscriptions[0].Create.Topic: "projects/q/topics/dead": must be another topic than that of the dead-letter queue of OnDecodeFailure, or what cannot be decoded comes again for ever, as its own dead letter`
+	if err := cfg.Validate(); err == nil || err.Error() != want {
+		t.Errorf("\n got %v\nwant %s", err, want)
+	}
+	cfg.Subscriptions[0].Create.Topic = aTopic
+	if err := cfg.Validate(); err != nil {
+		t.Error(err)
+	}
+	cfg.OnDecodeFailure = SendTo((*dlq.Config)(nil))
+	if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), "the dead-letter queue is a nil *dlq.Config") {
+		t.Errorf("error %v", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/core/util/reflectx"
 
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/dlq"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/internal/byname"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/message"
 )
@@ -46,6 +47,7 @@ func init() {
 	RegisterDecoder(Message)
 	RegisterDecoder(Bytes)
 	RegisterDecoder(String)
+	RegisterDecoder(dlq.Entries)
 }
 
 // RegisterDecoder makes decode known to the workers. Call it in init, once for

@@ -3,14 +3,12 @@ package source
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/core/graph/mtime"
 
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/dlq"
-	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/internal/panics"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/internal/seldom"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/internal/stats"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/message"
@@ -27,17 +25,25 @@ import (
 // well can commit: so no message is acknowledged whose letter is not durable.
 type disposal struct {
 	policy FailurePolicy
-	owner  string // the nonce of the Read
 	counts *stats.Source
 	emit   func(beam.EventTime, Failed)
 	warn   func(text string, args ...any)
 
-	n      int        // refused since takeCount
-	writer dlq.Writer // SendTo's, opened at the first failure
+	n       int         // refused since takeCount
+	letters *dlq.Sender // SendTo's, nil of another policy
 }
 
 func (s *settings) newDisposal(emit func(beam.EventTime, Failed)) *disposal {
-	return &disposal{policy: s.Config.OnDecodeFailure, owner: s.Nonce, counts: stats.ForSource(s.Nonce), emit: emit, warn: warn}
+	return &disposal{policy: s.Config.OnDecodeFailure, letters: s.letters(), counts: stats.ForSource(s.Nonce), emit: emit, warn: warn}
+}
+
+// letters returns what hands a bundle's letters to the dead-letter queue, nil where
+// there is none.
+func (s *settings) letters() *dlq.Sender {
+	if s.Config.OnDecodeFailure.queue == nil {
+		return nil
+	}
+	return dlq.NewSender(s.Config.OnDecodeFailure.queue, s.Nonce)
 }
 
 // takeCount returns how many messages were refused since it was called last.
@@ -84,13 +90,8 @@ func (p *disposal) drop(v *visit, id string, err error) error {
 
 // send hands a failure to the queue.
 func (p *disposal) send(ctx context.Context, f Failed) error {
-	if p.writer == nil {
-		if err := p.open(ctx); err != nil {
-			return fmt.Errorf("source: open the dead-letter queue of OnDecodeFailure %v: %w", p.policy, err)
-		}
-	}
-	if err := p.offer(ctx, f.letter()); err != nil {
-		return fmt.Errorf("source: hand a message of %s to the dead-letter queue of OnDecodeFailure %v: %w", f.Subscription, p.policy, err)
+	if err := p.letters.Send(ctx, f.DeadLetter()); err != nil {
+		return fmt.Errorf("source: a message of %s: OnDecodeFailure %v: %w", f.Subscription, p.policy, err)
 	}
 	p.counts.DeadLetters.Add(1)
 	return nil
@@ -98,61 +99,31 @@ func (p *disposal) send(ctx context.Context, f Failed) error {
 
 // finish makes durable what was handed to the queue. An error fails the bundle.
 func (p *disposal) finish(ctx context.Context) error {
-	if p.writer == nil {
+	if p.letters == nil {
 		return nil
 	}
-	if err := p.flush(ctx); err != nil {
-		return fmt.Errorf("source: flush the dead-letter queue of OnDecodeFailure %v: %w", p.policy, err)
+	if err := p.letters.Flush(ctx); err != nil {
+		return fmt.Errorf("source: OnDecodeFailure %v: %w", p.policy, err)
 	}
-	p.writer = nil
 	return nil
 }
 
 // end lets go of what was not finished, and does nothing after finish. It is to be
 // deferred: a later step that panics, or an error, ends ProcessElement anywhere.
 func (p *disposal) end() {
-	w := p.writer
-	if w == nil {
-		return
-	}
-	p.writer = nil
-	if err := p.dropWriter(w); err != nil {
-		slog.Warn("source: " + err.Error()) // The bundle fails already.
+	if p.letters != nil {
+		p.letters.Drop()
 	}
 }
 
-func (p *disposal) open(ctx context.Context) (err error) {
-	defer panics.Recover(&err, "dead-letter queue", p.queueName())
-	p.writer, err = p.policy.queue.Open(ctx, p.owner)
-	return err
-}
-
-func (p *disposal) offer(ctx context.Context, letter dlq.Letter) (err error) {
-	defer panics.Recover(&err, "dead-letter queue", p.queueName())
-	return p.writer.Offer(ctx, letter)
-}
-
-func (p *disposal) flush(ctx context.Context) (err error) {
-	defer panics.Recover(&err, "dead-letter queue", p.queueName())
-	return p.writer.Flush(ctx)
-}
-
-func (p *disposal) dropWriter(w dlq.Writer) (err error) {
-	defer panics.Recover(&err, "dead-letter queue", p.queueName())
-	w.Drop()
+// closeQueue lets go of what the queue, if there is one, keeps for the Read in this
+// process.
+func (s *settings) closeQueue() error {
+	if l := s.letters(); l != nil {
+		return l.Close()
+	}
 	return nil
 }
-
-// closeQueue lets go of what the queue keeps for the Read in this process.
-func (p *disposal) closeQueue() (err error) {
-	if p.policy.queue == nil {
-		return nil
-	}
-	defer panics.Recover(&err, "dead-letter queue", p.queueName())
-	return p.policy.queue.Close(p.owner)
-}
-
-func (p *disposal) queueName() string { return fmt.Sprintf("%T", p.policy.queue) }
 
 // newFailed returns the failure of a delivery and the time at which it is emitted:
 // the event time that its records would have had, or the publish time where there is

@@ -305,12 +305,12 @@ func TestReadFn_AQueueThatFailsFailsTheBundle(t *testing.T) {
 		want  string
 		calls []string
 	}{
-		"open":           {"source: open the dead-letter queue of OnDecodeFailure source.SendTo(source.fakeQueue): the queue is out of order", []string{"open"}},
-		"offer":          {"source: hand a message of " + testSubscription + " to the dead-letter queue of OnDecodeFailure source.SendTo(source.fakeQueue): the queue is out of order", []string{"open", "offer", "drop"}},
-		"flush":          {"source: flush the dead-letter queue of OnDecodeFailure source.SendTo(source.fakeQueue): the queue is out of order", []string{"open", "offer", "flush", "drop"}},
-		"panic in open":  {"source: open the dead-letter queue of OnDecodeFailure source.SendTo(source.fakeQueue): dead-letter queue source.fakeQueue panicked at fake_queue_test.go:", []string{"open"}},
-		"panic in offer": {"source: hand a message of " + testSubscription + " to the dead-letter queue of OnDecodeFailure source.SendTo(source.fakeQueue): dead-letter queue source.fakeQueue panicked at fake_queue_test.go:", []string{"open", "offer", "drop"}},
-		"panic in flush": {"source: flush the dead-letter queue of OnDecodeFailure source.SendTo(source.fakeQueue): dead-letter queue source.fakeQueue panicked at fake_queue_test.go:", []string{"open", "offer", "flush", "drop"}},
+		"open":           {"source: a message of " + testSubscription + ": OnDecodeFailure source.SendTo(source.fakeQueue): open the dead-letter queue: the queue is out of order", []string{"open"}},
+		"offer":          {"source: a message of " + testSubscription + ": OnDecodeFailure source.SendTo(source.fakeQueue): hand a failed record to the dead-letter queue: the queue is out of order", []string{"open", "offer", "drop"}},
+		"flush":          {"source: OnDecodeFailure source.SendTo(source.fakeQueue): flush the dead-letter queue: the queue is out of order", []string{"open", "offer", "flush", "drop"}},
+		"panic in open":  {"source: a message of " + testSubscription + ": OnDecodeFailure source.SendTo(source.fakeQueue): open the dead-letter queue: dead-letter queue source.fakeQueue panicked at fake_queue_test.go:", []string{"open"}},
+		"panic in offer": {"source: a message of " + testSubscription + ": OnDecodeFailure source.SendTo(source.fakeQueue): hand a failed record to the dead-letter queue: dead-letter queue source.fakeQueue panicked at fake_queue_test.go:", []string{"open", "offer", "drop"}},
+		"panic in flush": {"source: OnDecodeFailure source.SendTo(source.fakeQueue): flush the dead-letter queue: dead-letter queue source.fakeQueue panicked at fake_queue_test.go:", []string{"open", "offer", "flush", "drop"}},
 	} {
 		t.Run(failAt, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -43,8 +43,8 @@ type Failed struct {
 	EventTime time.Time
 }
 
-// letter is f for a dead-letter queue.
-func (f Failed) letter() dlq.Letter {
+// DeadLetter implements dlq.Failure: f as a dead-letter queue takes it.
+func (f Failed) DeadLetter() dlq.Letter {
 	return dlq.Letter{
 		Connector:   metricsNamespace,
 		Destination: f.Subscription,

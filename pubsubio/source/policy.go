@@ -58,9 +58,11 @@ func Nack() FailurePolicy { return FailurePolicy{kind: nack} }
 func EmitFailed() FailurePolicy { return FailurePolicy{kind: emitFailed} }
 
 // SendTo hands the message to a dead-letter queue, whose type must have been given
-// to dlq.Register in init. The queue is flushed before the bundle ends, which fails
-// where that fails; the message is acknowledged once the bundle has committed. A
-// bundle that fails after the flush has its letters sent again.
+// to dlq.Register in init; [dlq.Config] is one over Pub/Sub, whose topic must not be
+// that of a subscription which is read. The queue is flushed before the bundle ends,
+// which fails where that fails; the message is acknowledged once the bundle has
+// committed. A bundle that fails after the flush has its letters sent again. A queue
+// that can be checked is, when the job starts.
 func SendTo(queue dlq.Queue) FailurePolicy { return FailurePolicy{kind: sendTo, queue: queue} }
 
 // String returns the call that made p.
@@ -90,19 +92,27 @@ func (p FailurePolicy) faults(f *options.Faults) {
 	if p.kind != sendTo {
 		return
 	}
-	encoded, err := dlq.Encode(p.queue)
+	encoded, err := dlq.EncodeQueue(p.queue)
 	if err != nil {
 		f.AddError(fmt.Errorf(in+": %w", err))
 		return
 	}
 	// As the workers will find it: what JSON does not carry is lost on the way.
-	queue, err := dlq.Decode(encoded)
+	queue, err := dlq.DecodeQueue(encoded)
 	if err == nil {
 		err = queue.Validate()
 	}
 	if err != nil {
 		f.AddError(fmt.Errorf(in+": dead-letter queue: %w", err))
 	}
+}
+
+// topic is that of a dead-letter queue over Pub/Sub; "" where there is none.
+func (p FailurePolicy) topic() string {
+	if _, err := dlq.EncodeQueue(p.queue); err != nil {
+		return "" // The fault is told elsewhere; a queue that is a nil pointer has no topic.
+	}
+	return dlq.TopicOf(p.queue)
 }
 
 // traveling is a FailurePolicy on its way to the workers.
@@ -115,7 +125,7 @@ type traveling struct {
 func (p FailurePolicy) MarshalJSON() ([]byte, error) {
 	t := traveling{Kind: p.kind}
 	if p.kind == sendTo {
-		queue, err := dlq.Encode(p.queue)
+		queue, err := dlq.EncodeQueue(p.queue)
 		if err != nil {
 			return nil, err
 		}
@@ -136,6 +146,6 @@ func (p *FailurePolicy) UnmarshalJSON(b []byte) error {
 		return nil
 	}
 	var err error
-	p.queue, err = dlq.Decode(*t.Queue)
+	p.queue, err = dlq.DecodeQueue(*t.Queue)
 	return err
 }

@@ -167,7 +167,7 @@ func (fn *readFn) ProcessElement(ctx context.Context, we *estimator, _ beam.Bund
 
 // EndRun closes what the dead-letter queue has kept in this process for a run that has
 // ended. It makes the DoFn a run.Ender.
-func (fn *readFn) EndRun() error { return fn.newDisposal(nil).closeQueue() }
+func (fn *readFn) EndRun() error { return fn.closeQueue() }
 
 // follow has the reader hear what becomes of an attempt's bundle. The callbacks
 // may be kept for an hour, so they hold no more than they need.

@@ -11,6 +11,7 @@ import (
 	"github.com/googleapis/gax-go/v2"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/dlq"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/internal/transport"
 )
 
@@ -44,6 +45,7 @@ type startup struct {
 	config     Config
 	calls      startupCalls
 	candidates []*candidate
+	letters    *dlq.Sender // to the dead-letter queue, nil where there is none
 }
 
 // A candidate is a subscription on its way through a startup.
@@ -81,7 +83,7 @@ func (s *startup) run(ctx context.Context) error {
 			c.refuse(nil, s.config.unfit(c.found)...)
 		}
 	}
-	if err := s.refused(); err != nil {
+	if err := errors.Join(s.refused(), s.checkQueue(ctx)); err != nil {
 		return err
 	}
 	s.warnUnseen()
@@ -92,6 +94,17 @@ func (s *startup) run(ctx context.Context) error {
 		return err
 	}
 	return s.refused()
+}
+
+// checkQueue asks the dead-letter queue, if there is one, whether it can work.
+func (s *startup) checkQueue(ctx context.Context) error {
+	if s.letters == nil {
+		return nil
+	}
+	if err := s.letters.Check(ctx); err != nil {
+		return fmt.Errorf("source: OnDecodeFailure %v: %w", s.config.OnDecodeFailure, err)
+	}
+	return nil
 }
 
 // each takes a step about every candidate until it has succeeded or is refused. What

@@ -58,6 +58,7 @@ func (s *settings) startUp(ctx context.Context) (*startup, error) {
 	}
 	defer calls.close()
 	started := newStartup(s.Config.withDefaults(), calls)
+	started.letters = s.letters()
 	if ready, err := startUnless(ctx, run.Find(s.Binding.RunID).Stopping(), started); !ready {
 		return nil, err
 	}

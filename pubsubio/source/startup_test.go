@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/dlq"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/options"
 )
 
@@ -383,6 +384,40 @@ func TestStartup_AThousandSubscriptions(t *testing.T) {
 		}
 		if took := time.Since(began); took > 4*time.Second {
 			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+// A checkableQueue is a fakeQueue that can be asked whether it works.
+type checkableQueue struct{ fakeQueue }
+
+func (q checkableQueue) Check(context.Context, string) error { return q.note("check") }
+
+// A queue that cannot work is found before anything is moved, beside all else.
+func TestStartup_ChecksTheDeadLetterQueueBeforeItSeeks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, log := queueFor(t, "check")
+		a := adminWith(pullable(subA), pullable(subB, detached))
+		cfg := reads([]string{subA, subB})
+		cfg.StartPosition = options.FromTimestamp(startTime)
+		cfg.OnDecodeFailure = SendTo(checkableQueue{q})
+		begin := func() error {
+			s := newStartup(cfg.withDefaults(), a.calls())
+			s.letters = dlq.NewSender(cfg.OnDecodeFailure.queue, t.Name())
+			return s.run(t.Context())
+		}
+		wantError(t, begin(), `source: 1 of 2 subscriptions cannot be read as configured:
+source: projects/p/subscriptions/bbb: is detached from its topic: it holds no messages and gets none; create another subscription and read that
+source: OnDecodeFailure source.SendTo(source.checkableQueue): check the dead-letter queue: the queue is out of order`)
+		a.want(t, "look up aaa", "look up bbb")
+
+		cfg.Subscriptions = From(subA)
+		wantError(t, begin(), "source: OnDecodeFailure source.SendTo(source.checkableQueue): check the dead-letter queue: the queue is out of order")
+		cfg.OnDecodeFailure = SendTo(checkableQueue{fakeQueue{Name: q.Name}})
+		wantError(t, begin(), "")
+		a.want(t, "look up aaa", "look up aaa", "look up aaa", "look up bbb", "seek aaa to 2026-11-30T12:00:00Z")
+		if len(log.calls) != 3 {
+			t.Errorf("asked of the queue: %v", log.calls)
 		}
 	})
 }

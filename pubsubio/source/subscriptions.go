@@ -40,6 +40,9 @@ func (c Config) createFaults(f *options.Faults, field string, create options.Sub
 			f.AddError(fmt.Errorf("%s.DeadLetterPolicy.Topic: %w", field, err))
 		}
 	}
+	if letters := c.OnDecodeFailure.topic(); letters != "" && create.Topic == letters {
+		f.Add(field+".Topic", fmt.Sprintf("%q", create.Topic), "must be another topic than that of the dead-letter queue of OnDecodeFailure, or what cannot be decoded comes again for ever, as its own dead letter")
+	}
 	if c.Ordering == options.PerKey && !create.EnableMessageOrdering {
 		f.Add(field+".EnableMessageOrdering", false, "must be true beside Ordering options.PerKey")
 	}

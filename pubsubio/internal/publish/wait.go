@@ -32,7 +32,7 @@ func (b *Bundle) waitForLocked(ctx context.Context, done func() bool) error {
 		case done():
 			return nil
 		case ctx.Err() != nil:
-			return fmt.Errorf("publish to %s: gave up waiting for answers: %w", b.topic, context.Cause(ctx))
+			return fmt.Errorf("publish to %s: gave up waiting for answers: %w%s", b.topic, context.Cause(ctx), p.seenSinceLocked(began))
 		}
 		stalled := p.stalledLocked(began)
 		if stalled >= p.opts.PublishProgressTimeout {
@@ -119,14 +119,23 @@ func (p *pool) stallErrorLocked(stalled time.Duration) error {
 func (p *pool) stallTextLocked(stalled time.Duration) string {
 	text := fmt.Sprintf("%v (options.Publisher.PublishProgressTimeout is %v), %d messages in flight",
 		stalled.Round(time.Millisecond), p.opts.PublishProgressTimeout, p.window.messages)
+	return text + p.seenSinceLocked(p.answered)
+}
+
+// seenSinceLocked says how the last attempt failed, or that nothing at all was
+// answered since then, as a text goes on with it; "" where all went well.
+func (p *pool) seenSinceLocked(then time.Time) string {
 	if t := p.trouble; t != nil {
-		text += fmt.Sprintf("; the last attempt, for %s: %s (%s)", t.topic, transport.Describe(t.last), t.history())
+		text := fmt.Sprintf("; the last attempt, for %s: %s (%s)", t.topic, transport.Describe(t.last), t.history())
 		if remedy := p.remedyFor(t.last); remedy != "" {
 			text += "; " + remedy
 		}
 		return text
 	}
-	return text + fmt.Sprintf("; no answer at all from %s, for %s; check that the workers reach the endpoint", p.endpoint, p.awaitedLocked())
+	if p.answered.After(then) {
+		return ""
+	}
+	return fmt.Sprintf("; no answer at all from %s, for %s; check that the workers reach the endpoint", p.endpoint, p.awaitedLocked())
 }
 
 // awaitedLocked names the topics that have messages without an answer: one, and how

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/options"
 )
@@ -74,4 +76,25 @@ func TestWait_ACancelledWaitNamesTheTopic(t *testing.T) {
 		release(nil)
 		synctest.Wait()
 	})
+}
+
+// The error of a wait with a deadline of its own told neither what the service had
+// answered nor that it had answered nothing.
+func TestWait_AWaitThatIsOverTellsWhatWasAnswered(t *testing.T) {
+	for want, answer := range map[string]func(context.Context) error{
+		"; the last attempt, for " + topic + ": Unavailable: down (": func(context.Context) error { return status.Error(codes.Unavailable, "down") },
+		"; no answer at all from ":                                   func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := newTestPool(t, &fakeService{answer: func(ctx context.Context, _ *pubsubpb.PublishRequest) error { return answer(ctx) }}, options.Publisher{})
+			b := open(t, p)
+			mustAdd(t, b, "a")
+			ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Second, errors.New("time is over"))
+			defer cancel()
+			err := b.Finish(ctx)
+			if err == nil || !strings.Contains(err.Error(), "publish to "+topic+": gave up waiting for answers: time is over"+want) {
+				t.Errorf("Finish: %v, want %q", err, want)
+			}
+		})
+	}
 }

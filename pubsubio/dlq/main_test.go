@@ -1,0 +1,33 @@
+package dlq
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"go.uber.org/goleak"
+)
+
+const (
+	testTopic = "projects/p/topics/letters"
+	testSub   = "projects/p/subscriptions/letters"
+	elsewhere = "projects/p/topics/orders"
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	beam.Init()
+	code := m.Run()
+	if err := goleak.Find(
+		// A process-wide worker of a dependency of the Google API libraries.
+		goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"),
+		// Prism's job server, one for the process.
+		goleak.IgnoreAnyFunction("github.com/apache/beam/sdks/v2/go/pkg/beam/runners/prism/internal/jobservices.(*Server).Serve"),
+	); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
