@@ -2,9 +2,15 @@ package integration
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/beam-pubsub/beam-pubsub-go/internal/emulator"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/options"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/pubsubtest"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/source"
@@ -42,6 +48,28 @@ func TestC23_AReadOfAMissingTopicFails(t *testing.T) {
 	expectError(t, r.run(within(t, time.Minute)), "cannot be created: NotFound", "create the topic projects/p/topics/missing first")
 	if n := srv.Calls("DeleteSubscription"); n != 0 {
 		t.Errorf("%d deletions", n)
+	}
+}
+
+// Google's emulator takes the same creation and the same deletion.
+func TestC23_ABoundedReadOfATopicOnTheEmulator(t *testing.T) {
+	endpoint := emulator.Start(t)
+	client := emulator.Dial(t, endpoint)
+	client.CreateTopic(inTopic)
+	client.CreateTopic(outTopic)
+	r := relayAt(endpoint, options.Limit{MaxMessages: 20})
+	r.source.Subscriptions = source.FromTopic("elsewhere", inTopic)
+	name := r.source.Subscriptions[0].Name
+	j := start(t, time.Minute, r.run)
+	awaitSubscription(t, client, name)
+	var all []*pubsubpb.PubsubMessage
+	for i := range 20 {
+		all = append(all, &pubsubpb.PubsubMessage{Data: fmt.Appendf(nil, "%07d", i)})
+	}
+	client.Publish(inTopic, all...)
+	must(t, j.wait())
+	if _, err := client.Subscriber.GetSubscription(t.Context(), &pubsubpb.GetSubscriptionRequest{Subscription: name}); status.Code(err) != codes.NotFound {
+		t.Errorf("%s is left, or unknown: %v", name, err)
 	}
 }
 
