@@ -1,7 +1,9 @@
 package source
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"regexp"
 	"strings"
 	"testing"
@@ -13,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/internal/run"
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/pubsubtest"
 )
 
 // C24: the subscription was made in the project of its topic, and names with a colon
@@ -77,6 +80,36 @@ func TestEndRun_C23_DeletesTheReadsOwnSubscription(t *testing.T) {
 				t.Errorf("%v are left", got)
 			}
 		})
+	}
+}
+
+// C23: a subscription that nobody knows of is deleted by nobody. Its name is logged once,
+// also where the first answer to its creation is lost, or the startup runs again.
+func TestFromTopic_C23_LogsItsNameOnce(t *testing.T) {
+	srv, _ := adminServer(t)
+	fn := ownRead(srv.Endpoint(), run.Binding{Prism: true})
+	srv.Order(pubsubtest.Rule{Method: "CreateSubscription", Times: 1}, pubsubtest.CarryOut(), pubsubtest.Fail(status.Error(codes.Unavailable, "lost")))
+	var log bytes.Buffer
+	before := slog.Default()
+	defer slog.SetDefault(before)
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	for range 2 {
+		if _, err := fn.startUp(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := fn.EndRun(); err != nil {
+		t.Error(err)
+	}
+	name := "subscription=" + fn.Config.Subscriptions[0].Name
+	if created := `msg="source: subscription created" ` + name; strings.Count(log.String(), created) != 1 {
+		t.Errorf("logged %s, want %s once", log.String(), created)
+	}
+	if deleted := `msg="source: subscription deleted" ` + name; strings.Count(log.String(), deleted) != 1 {
+		t.Errorf("logged %s, want %s once", log.String(), deleted)
+	}
+	if got := srv.Subscriptions(); len(got) != 0 {
+		t.Errorf("%v are left", got)
 	}
 }
 
