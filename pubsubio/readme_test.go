@@ -31,7 +31,7 @@ func readme(t *testing.T) (text, program string) {
 
 // A README whose program does not compile is worse than none. The compiler sees it
 // as a package of this module, through an overlay: nothing is written into the
-// tree, and beside a second package nothing is linked.
+// tree, and to export a package is to compile it and to link nothing.
 func TestReadme_ProgramCompiles(t *testing.T) {
 	_, program := readme(t)
 	dir := t.TempDir()
@@ -53,7 +53,7 @@ func TestReadme_ProgramCompiles(t *testing.T) {
 	if err := os.WriteFile(overlayFile, overlay, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-overlay="+overlayFile, "./readme_program", "./pubsubio/message")
+	build := exec.CommandContext(t.Context(), "go", "list", "-export", "-overlay="+overlayFile, "./readme_program")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)

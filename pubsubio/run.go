@@ -47,6 +47,13 @@ func Run(ctx context.Context, p *beam.Pipeline) error {
 	return err
 }
 
+// RunAndReport is [Run] that also returns what the reads and writes of p have done in
+// this process, see [CountsOf]: also where the pipeline has failed.
+func RunAndReport(ctx context.Context, p *beam.Pipeline) (Counts, error) {
+	err := Run(ctx, p)
+	return CountsOf(p), err
+}
+
 // RunWithMetrics is [Run] that also returns Beam's result, by which the
 // pipeline's metrics can be asked for. The result may be nil where the pipeline
 // failed.

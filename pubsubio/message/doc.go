@@ -8,4 +8,5 @@
 //
 // [ParseTopic] and [ParseSubscription] accept what the service accepts as a
 // resource name, and otherwise say which rule is broken. They make no call.
+// [TopicIn] and [SubscriptionIn] also take an id alone.
 package message

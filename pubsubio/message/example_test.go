@@ -15,3 +15,13 @@ func ExampleParseTopic() {
 	// topic "projects/shop/topics/1st": the id must start with a letter
 	// shop orders
 }
+
+func ExampleTopicIn() {
+	own, _ := message.TopicIn("shop", "orders")
+	other, _ := message.TopicIn("shop", "projects/example.com:billing/topics/invoices")
+	fmt.Println(own)
+	fmt.Println(other)
+	// Output:
+	// projects/shop/topics/orders
+	// projects/example.com:billing/topics/invoices
+}

@@ -55,6 +55,27 @@ func ParseSubscription(s string) (Name, error) {
 	return parseName(s, "subscription", "subscriptions")
 }
 
+// TopicIn reads the name of a topic as a user may give it: in full, or as its id
+// alone, which is then one of the project's. A full name may be of any project.
+//
+// The error is a [*NameError], which names the rule that the full name breaks.
+func TopicIn(project, nameOrID string) (Name, error) {
+	return ParseTopic(qualified(project, nameOrID, "topics"))
+}
+
+// SubscriptionIn reads the name of a subscription as [TopicIn] reads that of a topic.
+func SubscriptionIn(project, nameOrID string) (Name, error) {
+	return ParseSubscription(qualified(project, nameOrID, "subscriptions"))
+}
+
+// qualified returns a full name as it is and makes one of an id, which has no slash.
+func qualified(project, nameOrID, collection string) string {
+	if strings.Contains(nameOrID, "/") {
+		return nameOrID
+	}
+	return Name{Project: project, ID: nameOrID, collection: collection}.String()
+}
+
 func parseName(s, kind, collection string) (Name, error) {
 	fail := func(rule string) (Name, error) {
 		return Name{}, &NameError{Kind: kind, Name: s, Rule: rule}

@@ -12,11 +12,14 @@
 //	srv := pubsubtest.New(t)
 //	srv.MustCreateTopic("projects/p/topics/input")
 //	srv.MustCreateSubscription("projects/p/subscriptions/input", "projects/p/topics/input")
-//	ids, err := srv.Publish("projects/p/topics/input", &message.Message{Data: []byte("hello")})
+//	srv.PublishData(t, "projects/p/topics/input", "hello")
 //	… run against srv.Endpoint() …
-//	err = srv.Await(ctx, "projects/p/subscriptions/input", func(s pubsubtest.Stats) bool {
-//		return s.Acknowledged == 1
-//	})
+//	srv.WantPublished(t, "projects/p/topics/output", "HELLO")
+//	srv.WantAcknowledged(t, "projects/p/subscriptions/input", 1)
+//
+// [RunUntil] runs a pipeline that does not end by itself, [Server.Eventually] and those
+// beside it wait for what a pipeline does on the side, and [Server.Await] is for a
+// program that has a context of its own. README.md shows the test of a pipeline.
 //
 // # What happened
 //
@@ -56,7 +59,7 @@
 // Some orders have names: [Server.Answer] and [Server.Delay] for one method,
 // [Server.Deny] takes a permission away, [Server.RefuseMessages] is a topic's
 // schema, [Server.HideNewTopics] and [Server.HideNewSubscriptions] a service that
-// knows what was created only after a while.
+// knows what was created only after a while, [Server.Redeliver] a worker that was killed.
 //
 // # Connections and streams that end
 //

@@ -48,6 +48,14 @@ func (l *leases) due() *entryList {
 	if len(l.order) == 0 || time.Duration(l.order[0])*l.tick > time.Since(l.epoch) {
 		return nil
 	}
+	return l.first()
+}
+
+// first removes and returns the bucket whose leases end first, nil if there is none.
+func (l *leases) first() *entryList {
+	if len(l.order) == 0 {
+		return nil
+	}
 	tick, _ := heap.Pop(&l.order).(int64)
 	b := l.buckets[tick]
 	delete(l.buckets, tick)

@@ -227,16 +227,20 @@ func (q *subscription) letGoLocked(e *entry) {
 }
 
 // expire returns what leases have ended of. The alarm calls it.
-func (q *subscription) expire() {
+func (q *subscription) expire() { q.lapse(q.leases.due) }
+
+// lapse returns what is in the buckets that next hands out, and how much that was.
+func (q *subscription) lapse(next func() *entryList) (lapsed int) {
 	dead := q.deadLetters()
 	var letters []delivery
 	q.mu.Lock()
 	now := time.Now()
-	for b := q.leases.due(); b != nil; b = q.leases.due() {
+	for b := next(); b != nil; b = next() {
 		for e := b.head; e != nil; e = b.head {
 			d := delivery{msg: e.msg, seq: e.seq, attempt: e.attempt}
 			q.releaseLocked(e)
 			q.stats.Lapsed++
+			lapsed++
 			q.server.events.settled(now, Lapse, q, d, 0)
 			if d, isDead := q.againLocked(e, dead); isDead {
 				letters = append(letters, d)
@@ -248,6 +252,7 @@ func (q *subscription) expire() {
 	q.mu.Unlock()
 	q.server.changes.notify()
 	q.forward(letters, dead)
+	return lapsed
 }
 
 func (q *subscription) setAlarmLocked() {

@@ -4,7 +4,8 @@
 //
 // An encoder turns a record into a message. It is an ordinary function that is
 // registered in init, because workers find it by its name; [Message], [Bytes]
-// and [String] need no registration.
+// and [String] need no registration, [JSON] and [Proto] that of their instance.
+// [WithAttributes] and [WithOrderingKey] add to an encoder what a record has of them.
 //
 //	func init() { sink.RegisterEncoder(encodeOrder) }
 //

@@ -42,6 +42,8 @@ func init() {
 // runner never reaches main. It panics where encode is a closure or a method
 // value, whose names tell nothing, and where another function has the same name
 // and record: instances of a generic function that differ in something else.
+//
+// A record that is a protocol buffer message is registered with Beam, too.
 func RegisterEncoder[T any](encode EncodeFunc[T]) {
 	e, key, err := newEncoder(encode)
 	if err != nil {
@@ -50,6 +52,7 @@ func RegisterEncoder[T any](encode EncodeFunc[T]) {
 	if err := encoders.Add(key, encode, e); err != nil {
 		panic("sink.RegisterEncoder: " + err.Error())
 	}
+	registerProto(e.record)
 }
 
 // newEncoder returns encode's adaptor and its key.
@@ -67,11 +70,27 @@ func newEncoder[T any](encode EncodeFunc[T]) (*encoder, string, error) {
 	return e, key, nil
 }
 
-// Message is an encoder for records that are messages: it publishes data and
-// attributes as they are, and its ordering key, which fails the bundle unless
-// options.Publisher.EnableMessageOrdering is set. A message that was received may
-// carry attributes that the service refuses; its Republishable method strips them.
-func Message(m *message.Message) (*message.Message, error) { return m, nil }
+// Message is an encoder for records that are messages: it publishes their data and
+// attributes, and their ordering key, which fails the bundle unless
+// options.Publisher.EnableMessageOrdering is set.
+//
+// A message that was received, and so has an id, may carry attributes that the service
+// or its clients have added and that it refuses from a publisher, as those of a schema:
+// they are left out, see message.ReservedAttribute. In one that has no id they are a
+// mistake, and the message is rejected. A nil message is skipped.
+func Message(m *message.Message) (*message.Message, error) {
+	if m == nil || m.ID == "" {
+		return m, nil
+	}
+	for key := range m.Attributes {
+		if message.ReservedAttribute(key) {
+			out := m.Republishable()
+			out.ID = m.ID // Config.IDAttribute may write it.
+			return out, nil
+		}
+	}
+	return m, nil
+}
 
 // Bytes is an encoder that publishes each record as a message's data. The service
 // has no empty messages: an empty record is rejected.

@@ -17,6 +17,11 @@ type Subscription struct {
 	// and there is none of that name. Default: it must exist, or the job fails. One
 	// that exists is neither changed nor compared with them.
 	Create *options.SubscriptionCreate
+
+	// own is the name that FromTopic gave the subscription, which is then the
+	// pipeline's to delete. Only the program that builds the pipeline needs it, so it
+	// does not travel.
+	own string
 }
 
 // From returns the subscriptions of those names, as Config.Subscriptions takes
@@ -33,7 +38,8 @@ func From(names ...string) []Subscription {
 // every other field means its default.
 type Config struct {
 	// Subscriptions are what is read, at least one, each named once. [From]
-	// makes them from names of such that exist.
+	// makes them from names of such that exist, [FromTopic] makes one of a topic that is
+	// the pipeline's own.
 	//
 	// When the job starts, each is looked up (pubsub.subscriptions.get, which
 	// roles/pubsub.viewer has), created if it may be, and checked. The job fails, with

@@ -11,6 +11,9 @@
 // What it finds wrong is one error, which fails the job and names for each subscription
 // what mends it. It runs once for a job; where the runner repeats it, it does the same.
 //
+// [From] names subscriptions that exist; [FromTopic] makes one for the pipeline, which a
+// local run of pubsubio.Run deletes at its end.
+//
 // # Guarantees
 //
 // Delivery is at least once. A message is acknowledged only after the bundle

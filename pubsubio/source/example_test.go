@@ -67,3 +67,17 @@ func ExampleRead() {
 	// bread
 	// acknowledged: 2
 }
+
+// A pipeline that reads a topic has a subscription of its own. The pipeline creates it
+// when it starts, and pubsubio.Run deletes it when a local run has ended.
+func ExampleFromTopic() {
+	cfg := source.Config{Subscriptions: source.FromTopic("shop", "projects/example.com:billing/topics/invoices")}
+	own := cfg.Subscriptions[0]
+	fmt.Println(strings.HasPrefix(own.Name, "projects/shop/subscriptions/beam-invoices-"))
+	fmt.Println(own.Create.Topic, own.Create.ExpirationTTL)
+	fmt.Println(cfg.Validate())
+	// Output:
+	// true
+	// projects/example.com:billing/topics/invoices 192h0m0s
+	// <nil>
+}

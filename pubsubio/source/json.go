@@ -20,6 +20,9 @@ import (
 // and never quotes the data, as encoding/json would: its text goes to logs and
 // dead letters.
 func JSON[T any](m *message.Message, emit func(T)) error {
+	if m.Attributes[schemaEncoding] == binaryEncoding {
+		return errors.New("JSON: the message has the BINARY encoding of its topic's schema: decode it with source.Proto, or with a decoder for its Avro schema")
+	}
 	if bytes.Equal(bytes.TrimSpace(m.Data), []byte("null")) {
 		return errors.New("JSON: the data is null")
 	}

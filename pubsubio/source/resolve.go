@@ -30,10 +30,10 @@ func (s *startup) resolve(ctx context.Context, c *candidate) error {
 	}
 	c.act = creating
 	created, err := s.calls.create(ctx, c.Name, *c.Create)
+	c.noteCreation(ctx, err)
 	switch status.Code(err) { //nolint:exhaustive // any other is an error
 	case codes.OK:
 		c.found, c.unseen = created, false
-		slog.Info("source: subscription created", "subscription", c.Name, "topic", c.Create.Topic)
 		return nil
 	case codes.AlreadyExists:
 		// Somebody was quicker: another job, or this startup, whose answer was lost.
@@ -45,6 +45,22 @@ func (s *startup) resolve(ctx context.Context, c *candidate) error {
 		return err
 	}
 	return err
+}
+
+// noteCreation notes what the answer to a creation says of who has created c, and logs
+// it once. An answer that was lost, or cut off, may have been a success; that c exists
+// then says so.
+func (c *candidate) noteCreation(ctx context.Context, err error) {
+	exists := status.Code(err) == codes.AlreadyExists && c.created
+	if err == nil || exists {
+		slog.Info("source: subscription created", "subscription", c.Name, "topic", c.Create.Topic)
+	}
+	switch transport.Classify(ctx, err) {
+	case transport.Retryable, transport.Ended:
+		c.created = true
+	default:
+		c.created = c.created || err == nil
+	}
 }
 
 // lookUp asks for a subscription, and reports whether that is all there is to do

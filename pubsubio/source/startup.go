@@ -56,6 +56,7 @@ type candidate struct {
 	toCreate bool                   // it is missing, or may be, and has Create
 	exists   bool                   // the service has said so when it was to be created
 	unseen   bool                   // it may not be looked up
+	created  bool                   // this startup has created it, or may have
 	refusals []error                // what is wrong with it, and what mends it
 
 	// Of the step under way.
@@ -207,6 +208,12 @@ func gaveUp(pending []*candidate) error {
 		text: fmt.Sprintf("source: %s %s%s: no verdict in %v; the last status was %s%s", c.act, c.Name, others, startupPatience, transport.Describe(c.err), clause(transport.Remedy(c.err, "", ""))),
 		err:  c.err,
 	}
+}
+
+// mayHaveCreated reports whether there may be subscriptions that this startup has
+// created.
+func (s *startup) mayHaveCreated() bool {
+	return slices.ContainsFunc(s.candidates, func(c *candidate) bool { return c.created })
 }
 
 // maxDelivery returns after how many deliveries the dead-letter policy of a

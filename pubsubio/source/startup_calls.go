@@ -17,6 +17,7 @@ type startupCalls struct {
 	get    func(ctx context.Context, name string) (*pubsubpb.Subscription, error)
 	create func(ctx context.Context, name string, with options.SubscriptionCreate) (*pubsubpb.Subscription, error)
 	seek   func(ctx context.Context, name string, to time.Time) error
+	remove func(ctx context.Context, name string) error // when all is over, see FromTopic
 	close  func()
 }
 
@@ -45,6 +46,10 @@ func startupCallsOver(client pubsubpb.SubscriberClient) startupCalls {
 			_, err := client.Seek(transport.WithSubscription(ctx, name), &pubsubpb.SeekRequest{
 				Subscription: name, Target: &pubsubpb.SeekRequest_Time{Time: timestamppb.New(to)},
 			})
+			return err
+		},
+		remove: func(ctx context.Context, name string) error {
+			_, err := client.DeleteSubscription(transport.WithSubscription(ctx, name), &pubsubpb.DeleteSubscriptionRequest{Subscription: name})
 			return err
 		},
 	}

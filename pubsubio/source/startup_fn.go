@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/internal/run"
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/internal/stats"
 )
 
 func init() {
@@ -59,7 +60,11 @@ func (s *settings) startUp(ctx context.Context) (*startup, error) {
 	defer calls.close()
 	started := newStartup(s.Config.withDefaults(), calls)
 	started.letters = s.letters()
-	if ready, err := startUnless(ctx, run.Find(s.Binding.RunID).Stopping(), started); !ready {
+	ready, err := startUnless(ctx, run.Find(s.Binding.RunID).Stopping(), started)
+	if started.mayHaveCreated() { // Also where it has failed since.
+		stats.ForSource(s.Nonce).Created.Store(true)
+	}
+	if !ready {
 		return nil, err
 	}
 	return started, nil

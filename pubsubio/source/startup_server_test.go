@@ -83,7 +83,7 @@ func TestStartup_CreatesWithEverySetting(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			srv, client := adminServer(t)
-			wantError(t, startOn(t, srv, Config{Subscriptions: []Subscription{{subA, &c.create}}}), "")
+			wantError(t, startOn(t, srv, Config{Subscriptions: []Subscription{{Name: subA, Create: &c.create}}}), "")
 			c.want.Name, c.want.Topic, c.want.State = subA, aTopic, pubsubpb.Subscription_ACTIVE
 			if got := described(t, client, subA); !proto.Equal(got, c.want) {
 				t.Errorf("created\n%v\nwant\n%v", got, c.want)
@@ -97,7 +97,7 @@ func TestStartup_LeavesAnExistingSubscriptionAsItIs(t *testing.T) {
 	srv, client := adminServer(t)
 	srv.MustCreateSubscription(subA, deadTopic, pubsubtest.AckDeadline(60))
 	before := described(t, client, subA)
-	wantError(t, startOn(t, srv, Config{Subscriptions: []Subscription{{subA, &options.SubscriptionCreate{Topic: aTopic, AckDeadline: time.Minute * 5}}}}), "")
+	wantError(t, startOn(t, srv, Config{Subscriptions: []Subscription{{Name: subA, Create: &options.SubscriptionCreate{Topic: aTopic, AckDeadline: time.Minute * 5}}}}), "")
 	if got := described(t, client, subA); !proto.Equal(got, before) {
 		t.Errorf("it was %v, and is %v", before, got)
 	}
@@ -112,7 +112,7 @@ func TestStartup_C24_CreatesInTheProjectOfItsName(t *testing.T) {
 	srv, client := adminServer(t)
 	const topic, name = "projects/ex.com:p/topics/a.b~c%2B+d-e", "projects/other.org:q/subscriptions/a.b~c%2B+d-e"
 	srv.MustCreateTopic(topic)
-	cfg := Config{Subscriptions: []Subscription{{name, &options.SubscriptionCreate{Topic: topic}}}}
+	cfg := Config{Subscriptions: []Subscription{{Name: name, Create: &options.SubscriptionCreate{Topic: topic}}}}
 	wantError(t, cfg.Validate(), "")
 	wantError(t, startOn(t, srv, cfg), "")
 	if got := described(t, client, name); got.GetTopic() != topic || len(srv.Subscriptions()) != 1 {
@@ -123,7 +123,7 @@ func TestStartup_C24_CreatesInTheProjectOfItsName(t *testing.T) {
 // What the server knows and the program cannot is refused by the server's own words.
 func TestStartup_CreationThatTheServiceRefuses(t *testing.T) {
 	srv, _ := adminServer(t)
-	err := startOn(t, srv, Config{Subscriptions: []Subscription{{subA, &options.SubscriptionCreate{Topic: aTopic, Filter: "attributes."}}}})
+	err := startOn(t, srv, Config{Subscriptions: []Subscription{{Name: subA, Create: &options.SubscriptionCreate{Topic: aTopic, Filter: "attributes."}}}})
 	if err == nil || !strings.Contains(err.Error(), subA+": cannot be created: InvalidArgument") || !strings.Contains(err.Error(), "options.SubscriptionCreate") {
 		t.Errorf("error %v", err)
 	}
@@ -162,7 +162,7 @@ func TestStartup_C21_RefusesWhatDeliversNothing(t *testing.T) {
 func TestStartup_NamesThePermissionThatIsMissing(t *testing.T) {
 	srv, _ := adminServer(t)
 	srv.MustCreateSubscription(subA, aTopic)
-	cfg := Config{Subscriptions: []Subscription{{Name: subA}, {subB, creatable}}, StartPosition: options.EarliestRetained()}
+	cfg := Config{Subscriptions: []Subscription{{Name: subA}, {Name: subB, Create: creatable}}, StartPosition: options.EarliestRetained()}
 
 	create := srv.Deny("CreateSubscription")
 	for _, want := range []string{subB, "PermissionDenied", "pubsub.subscriptions.create", "pubsub.topics.attachSubscription on " + aTopic} {
@@ -191,7 +191,7 @@ func TestStartup_NamesThePermissionThatIsMissing(t *testing.T) {
 func TestStartup_SeeksANewSubscriptionThatIsNotKnownEverywhere(t *testing.T) {
 	srv, _ := adminServer(t)
 	srv.HideNewSubscriptions(0, 1)
-	wantError(t, startOn(t, srv, Config{Subscriptions: []Subscription{{subA, creatable}}, StartPosition: options.EarliestRetained()}), "")
+	wantError(t, startOn(t, srv, Config{Subscriptions: []Subscription{{Name: subA, Create: creatable}}, StartPosition: options.EarliestRetained()}), "")
 	if n := srv.Calls("Seek"); n != 2 {
 		t.Errorf("%d seeks", n)
 	}

@@ -78,7 +78,7 @@ func TestTryRead_LatestIsTheTimeOfConstruction(t *testing.T) {
 	p, s := beam.NewPipelineWithRoot()
 	before := time.Now()
 	create := &options.SubscriptionCreate{Topic: aTopic, DeadLetterPolicy: &options.DeadLetterPolicy{Topic: deadTopic, MaxDeliveryAttempts: 7}}
-	if _, err := TryRead(s, Config{Subscriptions: []Subscription{{subA, create}}, StartPosition: options.Latest()}, Message); err != nil {
+	if _, err := TryRead(s, Config{Subscriptions: []Subscription{{Name: subA, Create: create}}, StartPosition: options.Latest()}, Message); err != nil {
 		t.Fatal(err)
 	}
 	after := time.Now()

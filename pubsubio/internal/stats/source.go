@@ -39,6 +39,10 @@ type Source struct {
 
 	DropLogged atomic.Int64 // when a drop was last logged, in Unix nanoseconds
 
+	// Created is set once a startup in this process has created subscriptions of the
+	// Read, or may have: their deletion asks.
+	Created atomic.Bool
+
 	// Now, of all readers in this process.
 	PendingAcks   atomic.Int64 // messages emitted and not acknowledged, or returned and not answered, when their reader last reported
 	Buffered      atomic.Int64 // messages received and not emitted
