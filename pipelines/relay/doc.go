@@ -1,7 +1,7 @@
 // Relay moves messages from Pub/Sub subscriptions to a topic:
 //
-//	relay --input_subscriptions=projects/p/subscriptions/a,projects/p/subscriptions/b \
-//	      --output_topic=projects/p/topics/out
+//	relay --input_subscriptions=projects/p/subscriptions/orders,projects/p/subscriptions/returns \
+//	      --output_topic=projects/p/topics/moved
 //
 // Data and attributes are kept; attributes that the service would refuse from a
 // publisher, those whose key begins with "goog", are stripped. The order of
@@ -21,6 +21,9 @@
 // Beam's flags are taken beside its own; --runner chooses where it runs, prism
 // by default. Counts and progress are those of this process: where the workers
 // are others, Beam's metrics tell.
+//
+// With --dry_run it checks names, existence and permissions, prints what it would do,
+// and does nothing of it.
 //
 // It exits with 0 when it has ended, 1 when it has failed or could not be ended
 // cleanly, 2 when a flag is wrong and 130 when it was interrupted.

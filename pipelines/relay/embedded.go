@@ -3,11 +3,11 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"sync"
 	"time"
 
+	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/program"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/options"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/pubsubtest"
@@ -38,17 +38,15 @@ var errAllRelayed = errors.New("every message is acknowledged")
 
 // runEmbedded relays messages of its own through a server of its own, and asks
 // that what became of each.
-func runEmbedded(ctx context.Context, s settings, stdout io.Writer, screen *console) int {
+func runEmbedded(ctx context.Context, s settings, stdout io.Writer, screen *program.Console) int {
 	srv, err := startServer()
 	if err != nil {
-		fmt.Fprintf(screen, "relay failed: %v\n", err)
-		return exitFailed
+		return program.Failed(screen, "relay", err)
 	}
 	defer srv.Close()
 	check, err := startVerifier(ctx, srv, s.embeddedMessages)
 	if err != nil {
-		fmt.Fprintf(screen, "relay failed: %v\n", err)
-		return exitFailed
+		return program.Failed(screen, "relay", err)
 	}
 	r, err := relayEmbedded(ctx, s, srv, screen)
 	outcome := check.finish(ctx)
@@ -76,13 +74,13 @@ func startServer() (*pubsubtest.Server, error) {
 // relayEmbedded feeds srv and relays what it is fed, to its end. It ends when the
 // server has everything acknowledged, which no count of our own could tell: a
 // message that came twice would stand in for one that is still to come.
-func relayEmbedded(ctx context.Context, s settings, srv *pubsubtest.Server, screen *console) (report, error) {
+func relayEmbedded(ctx context.Context, s settings, srv *pubsubtest.Server, screen *program.Console) (report, error) {
 	s.subscriptions = []string{inputSubscription}
 	s.topic = outputTopic
-	s.connection = options.Connection{EmulatorEndpoint: srv.Endpoint()}
+	s.Connection = options.Connection{EmulatorEndpoint: srv.Endpoint()}
 	s.limit = options.Limit{StopWhenIdle: idleTimeout}
 	s.total = int64(s.embeddedMessages)
-	if onDirect() {
+	if program.OnDirect() {
 		s.limit.MaxMessages = s.total // Nothing is acknowledged before the end there.
 	}
 	run, end := context.WithCancelCause(ctx)
@@ -99,7 +97,7 @@ func relayEmbedded(ctx context.Context, s settings, srv *pubsubtest.Server, scre
 	})
 	beside.Go(func() { // Ends with run.
 		err := srv.Await(run, inputSubscription, func(st pubsubtest.Stats) bool { return st.Acknowledged >= s.total })
-		if err == nil && !onDirect() {
+		if err == nil && !program.OnDirect() {
 			end(errAllRelayed)
 		}
 	})

@@ -11,6 +11,7 @@ import (
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 
+	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/program"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/pubsubtest"
 )
@@ -19,7 +20,7 @@ func TestEmbedded_RelaysAndChecksEveryMessage(t *testing.T) {
 	for _, runner := range []string{"prism", "direct", "PrismRunner", "DirectRunner"} {
 		t.Run(runner, func(t *testing.T) {
 			o := runRelay(t.Context(), t, "--embedded", "--embedded_messages=3000", "--runner="+runner)
-			o.mustEnd(t, exitDone)
+			o.mustEnd(t, program.ExitDone)
 			said := strings.Join(strings.Fields(o.stdout), " ")
 			for _, want := range []string{"sent 3,000 read", "published 3,000 skipped 0", "acknowledged 3,000 returned 0", "arrived 3,000 arrived again 0", "every message arrived and was acknowledged"} {
 				if !strings.Contains(said, want) {
@@ -46,7 +47,7 @@ func TestEmbedded_PrintsWhatTheReadmeShows(t *testing.T) {
 		t.Fatal("the README does not show the command")
 	}
 	o := runRelay(t.Context(), t, "--embedded")
-	o.mustEnd(t, exitDone)
+	o.mustEnd(t, program.ExitDone)
 	measured := regexp.MustCompile(`(seconds|messages/second) +[0-9.,]+`)
 	width := regexp.MustCompile(` +`)
 	table := func(s string) string { return width.ReplaceAllString(measured.ReplaceAllString(s, "$1"), " ") }
@@ -67,8 +68,8 @@ func TestEmbedded_FeedsWhileItRelays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	initBeam()
-	r, err := relayEmbedded(t.Context(), settings{embeddedMessages: n}, srv, newConsole(t.Output()))
+	program.InitBeam()
+	r, err := relayEmbedded(t.Context(), settings{embeddedMessages: n}, srv, program.NewConsole(t.Output()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,14 +245,14 @@ func TestEmbedded_InterruptedIsCheckedToo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	initBeam()
+	program.InitBeam()
 	ctx, interrupt := context.WithCancel(t.Context())
 	go func() { // Ends with the test at the latest.
 		if srv.AwaitPublished(t.Context(), outputTopic, 5000) == nil {
 			interrupt()
 		}
 	}()
-	_, err = relayEmbedded(ctx, settings{embeddedMessages: n}, srv, newConsole(t.Output()))
+	_, err = relayEmbedded(ctx, settings{embeddedMessages: n}, srv, program.NewConsole(t.Output()))
 	if !errors.Is(err, pubsubio.ErrStopped) {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 
 	"github.com/beam-pubsub/beam-pubsub-go/internal/emulator"
+	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/program"
 )
 
 // Against a server that is not ours, and messages that another client published.
@@ -29,7 +30,7 @@ func TestEmulator_RelaysEveryMessageOnce(t *testing.T) {
 
 			o := runRelay(t.Context(), t, "--runner="+runner, "--emulator_endpoint="+endpoint,
 				"--input_subscriptions="+from, "--output_topic="+out, fmt.Sprint("--max_messages=", n))
-			o.mustEnd(t, exitDone)
+			o.mustEnd(t, program.ExitDone)
 
 			if o.report.Acknowledged != int64(n) || o.report.Redelivered != 0 {
 				t.Errorf("report %+v, want %d acknowledged", o.report, n)

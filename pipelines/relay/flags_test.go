@@ -2,11 +2,14 @@ package main
 
 import (
 	"bytes"
+	"flag"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners"
+
+	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/program"
 )
 
 func TestFlags_ReportsEveryFaultAtOnce(t *testing.T) {
@@ -25,7 +28,7 @@ func TestFlags_ReportsEveryFaultAtOnce(t *testing.T) {
 		"argument",
 		"--runner=direct",
 	)
-	o.mustEnd(t, exitUsage)
+	o.mustEnd(t, program.ExitUsage)
 	got := strings.Split(strings.TrimSpace(o.stderr), "\n")
 	want := []string{
 		`invalid value "soon" for flag -max_duration: parse error`,
@@ -77,7 +80,7 @@ func TestFlags_EachFault(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Cleanup(func() { *runners.Runner = "" })
 			var stdout, stderr bytes.Buffer
-			if code := run(t.Context(), tc.args, &stdout, &stderr); code != exitUsage || !strings.Contains(stderr.String(), tc.want) {
+			if code := run(t.Context(), tc.args, &stdout, &stderr); code != program.ExitUsage || !strings.Contains(stderr.String(), tc.want) {
 				t.Errorf("exit code %d:\n%s\nwant %s", code, stderr.String(), tc.want)
 			}
 		})
@@ -86,7 +89,7 @@ func TestFlags_EachFault(t *testing.T) {
 
 func TestFlags_HelpListsThem(t *testing.T) {
 	var stdout, stderr bytes.Buffer
-	if code := run(t.Context(), []string{"--help"}, &stdout, &stderr); code != exitDone || stderr.Len() > 0 {
+	if code := run(t.Context(), []string{"--help"}, &stdout, &stderr); code != program.ExitDone || stderr.Len() > 0 {
 		t.Fatalf("exit code %d, %s", code, stderr.String())
 	}
 	for _, want := range []string{"-input_subscriptions names", "-stop_when_idle time", "(default 10000)", "--worker_binary", "--runner"} {
@@ -100,11 +103,11 @@ func TestFlags_HelpListsThem(t *testing.T) {
 func TestFlags_OfOneRunAreNotThoseOfTheNext(t *testing.T) {
 	t.Cleanup(func() { *runners.Runner = "" })
 	first, err := parseFlags([]string{"--max_messages", "7", "-embedded", "--runner", "direct"})
-	if err != nil || first.limit.MaxMessages != 7 || !first.embedded || !first.given["max_messages"] || !onDirect() {
+	if err != nil || first.limit.MaxMessages != 7 || !first.embedded || !first.Given["max_messages"] || !program.OnDirect() {
 		t.Errorf("%+v, %v", first, err)
 	}
 	second, err := parseFlags([]string{"--input_subscriptions", " a, b,,c "})
-	if err != nil || second.limit.IsSet() || second.embedded || len(second.given) != 1 {
+	if err != nil || second.limit.IsSet() || second.embedded || len(second.Given) != 1 {
 		t.Errorf("%+v, %v", second, err)
 	}
 	if !slices.Equal(second.subscriptions, []string{"a", "b", "c"}) {
@@ -122,8 +125,36 @@ func TestFlags_RunnersHaveTwoNames(t *testing.T) {
 		"dataflow": {}, "DataflowRunner": {}, "flink": {}, "FlinkRunner": {},
 	} {
 		*runners.Runner = name
-		if onDirect() != want.direct || runsHere() != want.here {
-			t.Errorf("--runner=%s: direct %v, here %v, want %+v", name, onDirect(), runsHere(), want)
+		if program.OnDirect() != want.direct || program.RunsHere() != want.here {
+			t.Errorf("--runner=%s: direct %v, here %v, want %+v", name, program.OnDirect(), program.RunsHere(), want)
 		}
+	}
+}
+
+func TestFlags_DryRunChecksAndMovesNothing(t *testing.T) {
+	srv := newServer(t)
+	publish(t, srv, inTopic, 10)
+	t.Cleanup(func() { _ = flag.Set("dry_run", "false") })
+	o := runRelay(t.Context(), t, relayArgs(srv, "--dry_run", "--max_messages=10")...)
+	o.mustEnd(t, program.ExitDone)
+	want := `relay would move messages from these subscriptions to this topic. This is a dry run: nothing is done.
+
+  topic          projects/p/topics/out
+                 exists; pubsub.topics.publish is granted
+  subscription   projects/p/subscriptions/input
+                 exists; pubsub.subscriptions.consume is granted
+  until          10 messages have come, or it is interrupted
+  ordering keys  a message with one fails the relay
+`
+	if o.stdout != want || srv.Stats(inSub).Delivered != 0 {
+		t.Errorf("printed:\n%swant:\n%s", o.stdout, want)
+	}
+	if err := srv.DeleteTopic(outTopic); err != nil {
+		t.Fatal(err)
+	}
+	o = runRelay(t.Context(), t, relayArgs(srv, "--dry_run", "--max_messages=10")...)
+	o.mustEnd(t, program.ExitFailed)
+	if !strings.Contains(o.stderr, "relay cannot run as it is told:\n--output_topic: topic projects/p/topics/out does not exist") {
+		t.Errorf("said:\n%s", o.stderr)
 	}
 }

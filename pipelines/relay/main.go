@@ -5,93 +5,50 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
-	"os/signal"
-	"sync"
-	"syscall"
 
-	"github.com/apache/beam/sdks/v2/go/pkg/beam"
-
+	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/program"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio"
-)
-
-// Exit codes. 130 is what a shell reports of a program that Ctrl-C has ended.
-const (
-	exitDone        = 0
-	exitFailed      = 1
-	exitUsage       = 2
-	exitInterrupted = 130
 )
 
 func main() {
 	os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// initBeam may be called once per process. In a worker it never returns.
-var initBeam = sync.OnceFunc(beam.Init)
-
 // run is the program: it returns the exit code. The end of ctx is an interrupt.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	s, faults := parseFlags(args)
-	// Before any flag is judged: a worker is started with Beam's flags only.
-	initBeam()
-	if s.help {
-		printUsage(stdout)
-		return exitDone
+	program.InitBeam()
+	if s.Help {
+		manual.Print(stdout, ownFlags(new(settings)))
+		return program.ExitDone
 	}
 	if err := errors.Join(faults, s.validate()); err != nil {
-		fmt.Fprintf(stderr, "%v\nrelay --help lists the flags.\n", err)
-		return exitUsage
+		return program.Misused(stderr, "relay", err)
 	}
-	screen := newConsole(stderr)
-	logTo(screen, s.verbose)
-	// After beam.Init, so that a worker keeps its own reaction to signals.
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	unwatch := announceStop(ctx, stop, screen)
-	defer unwatch()
-	if s.embedded {
+	screen := program.NewConsole(stderr)
+	program.LogTo(screen, s.Verbose)
+	ctx, done := program.UntilInterrupted(ctx, screen, stopping)
+	defer done()
+	switch {
+	case s.DryRun && program.Runner() != "dataflow":
+		return s.plan().DryRun(ctx, s.Connection, stdout, stderr)
+	case s.embedded:
 		return runEmbedded(ctx, s, stdout, screen)
 	}
 	r, err := relay(ctx, s, screen)
 	return conclude(ctx, s, r, nil, err, stdout, screen)
 }
 
-// announceStop says, once ctx has ended, that the relay is ending and how to cut
-// that short: release lets go of the signals, so that the next one kills. unwatch
-// ends the waiting for that; it returns once an announcement that has begun is
-// written.
-func announceStop(ctx context.Context, release func(), w io.Writer) (unwatch func()) {
-	announced := make(chan struct{})
-	unused := context.AfterFunc(ctx, func() {
-		defer close(announced)
-		release()
-		what := "what is published is being acknowledged, the rest returned"
-		switch {
-		case onDirect():
-			what = "the direct runner acknowledges at the end only, so everything read is returned"
-		case !runsHere():
-			what = "the job goes on without this program"
-		}
-		fmt.Fprintf(w, "stopping: %s; interrupt again to kill\n", what)
-	})
-	return func() {
-		if !unused() {
-			<-announced
-		}
+// stopping says what becomes of messages when the relay is interrupted.
+func stopping() string {
+	switch {
+	case program.OnDirect():
+		return "the direct runner acknowledges at the end only, so everything read is returned"
+	case !program.RunsHere():
+		return "the job goes on without this program"
 	}
-}
-
-// logTo replaces the log handler that beam.Init has installed: Beam's and
-// prism's lines about the life of a job, at level info, would drown the
-// progress. What needs attention is a warning or an error and stays visible.
-func logTo(w io.Writer, verbose bool) {
-	level := slog.LevelWarn
-	if verbose {
-		level = slog.LevelInfo
-	}
-	slog.SetDefault(slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level})))
+	return "what is published is being acknowledged, the rest returned"
 }
 
 // conclude reports how a relay has ended and returns the exit code. check is
@@ -100,34 +57,31 @@ func conclude(ctx context.Context, s settings, r report, check *verdict, err err
 	interrupted := ctx.Err() != nil && err != nil // else it had ended already
 	farewell := "interrupted: what was published is acknowledged, the rest returned"
 	if interrupted && errors.Is(err, pubsubio.ErrStopped) {
-		if !runsHere() {
+		if !program.RunsHere() {
 			farewell = "interrupted: " + err.Error()
 		}
 		err = nil
 	}
-	if err == nil && runsHere() {
+	if err == nil && program.RunsHere() {
 		err = r.unacknowledged()
 	}
 	if check != nil {
 		err = errors.Join(err, check.err(interrupted))
 	}
-	if s.report != "" {
-		err = errors.Join(err, r.writeFile(s.report))
-	}
-	if runsHere() {
+	err = errors.Join(err, program.WriteReport(s.Report, r))
+	if program.RunsHere() {
 		printTable(stdout, r, check)
 	} else {
 		fmt.Fprintln(stdout, "the workers are other processes: what they have read and published is in the job's metrics, pubsubio.source and pubsubio.sink")
 	}
 	switch {
 	case err != nil:
-		fmt.Fprintf(stderr, "relay failed: %v\n", err)
-		return exitFailed
+		return program.Failed(stderr, "relay", err)
 	case interrupted:
 		fmt.Fprintln(stdout, farewell)
-		return exitInterrupted
+		return program.ExitInterrupted
 	case check != nil:
 		fmt.Fprintln(stdout, "every message arrived and was acknowledged")
 	}
-	return exitDone
+	return program.ExitDone
 }

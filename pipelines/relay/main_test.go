@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/program"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/pubsubtest"
 )
@@ -129,7 +130,7 @@ func TestRelay_MovesTheMessagesOfSeveralSubscriptions(t *testing.T) {
 	o := runRelay(t.Context(), t, "--emulator_endpoint="+srv.Endpoint(), "--output_topic="+outTopic,
 		"--input_subscriptions="+inSub+","+in2Sub, "--max_messages=2201")
 
-	o.mustEnd(t, exitDone)
+	o.mustEnd(t, program.ExitDone)
 	if got := distinct(srv, outTopic); got != 2201 || srv.Published(outTopic) != 2201 {
 		t.Errorf("%d messages published, %d of them distinct; want 2201", srv.Published(outTopic), got)
 	}
@@ -157,7 +158,7 @@ func TestRelay_MovesTheMessagesOfSeveralSubscriptions(t *testing.T) {
 func TestRelay_AcknowledgesNothingBeforeItsCopyIsStored(t *testing.T) {
 	srv := newServer(t)
 	publish(t, srv, inTopic, 3000)
-	runRelay(t.Context(), t, relayArgs(srv, "--max_messages=3000")...).mustEnd(t, exitDone)
+	runRelay(t.Context(), t, relayArgs(srv, "--max_messages=3000")...).mustEnd(t, program.ExitDone)
 	stored := make(map[string]bool)
 	acknowledged := 0
 	for _, e := range srv.Events() {
@@ -179,7 +180,7 @@ func TestRelay_AcknowledgesNothingBeforeItsCopyIsStored(t *testing.T) {
 func TestRelay_EndsWhereThereIsNothing(t *testing.T) {
 	srv := newServer(t)
 	o := runRelay(t.Context(), t, relayArgs(srv, "--stop_when_idle=200ms")...)
-	o.mustEnd(t, exitDone)
+	o.mustEnd(t, program.ExitDone)
 	if o.report.Seconds < 0.2 || o.report.Read != 0 || o.report.Published != 0 {
 		t.Errorf("report %+v", o.report)
 	}
@@ -192,7 +193,7 @@ func TestRelay_DirectRunner(t *testing.T) {
 	srv := newServer(t)
 	publish(t, srv, inTopic, 1000)
 	o := runRelay(t.Context(), t, relayArgs(srv, "--runner=direct", "--max_messages=1000")...)
-	o.mustEnd(t, exitDone)
+	o.mustEnd(t, program.ExitDone)
 	if s := srv.Stats(inSub); s.Acknowledged != 1000 || s.Outstanding != 0 || distinct(srv, outTopic) != 1000 {
 		t.Errorf("%+v, %d arrived", s, distinct(srv, outTopic))
 	}
@@ -205,7 +206,7 @@ func TestRelay_FailureNamesTheTopicAndExitsWith1(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := runRelay(t.Context(), t, relayArgs(srv, "--max_messages=10")...)
-	o.mustEnd(t, exitFailed)
+	o.mustEnd(t, program.ExitFailed)
 	if !strings.Contains(o.stderr, "relay failed: ") || !strings.Contains(o.stderr, outTopic) {
 		t.Errorf("stderr:\n%s", o.stderr)
 	}
@@ -237,7 +238,7 @@ func TestRelay_UnacknowledgedIsAFailure(t *testing.T) {
 			publish(t, srv, inTopic, 10)
 			srv.Answer("Acknowledge", status.Error(tc.code, "not now"))
 			o := runRelay(t.Context(), t, relayArgs(srv, "--max_messages=10", "--runner="+tc.runner)...)
-			o.mustEnd(t, exitFailed)
+			o.mustEnd(t, program.ExitFailed)
 			if o.report.Published != 10 || o.report.Acknowledged != 0 || srv.Stats(inSub).Acknowledged != 0 {
 				t.Errorf("report %+v, want ten published and none acknowledged", o.report)
 			}
@@ -261,14 +262,14 @@ func TestConclude_ExitCodes(t *testing.T) {
 		code   int
 		want   string // what follows "relay failed: ", whole
 	}{
-		"ended":                      {t.Context(), "", whole, nil, exitDone, ""},
-		"ended, unacknowledged":      {t.Context(), "", part, nil, exitFailed, "2 of 3 published messages were not acknowledged: they will come again and be published twice"},
-		"direct, unacknowledged":     {t.Context(), "direct", part, nil, exitFailed, "2 of 3 published messages were not acknowledged: they will come again and be published twice"},
-		"elsewhere, counts are zero": {t.Context(), "dataflow", part, nil, exitDone, ""},
-		"failed says why itself":     {t.Context(), "", part, errors.New("no topic"), exitFailed, "no topic"},
-		"stopped":                    {interrupted, "", whole, stopped, exitInterrupted, ""},
-		"stopped, unacknowledged":    {interrupted, "", part, stopped, exitFailed, "2 of 3 published messages were not acknowledged: they will come again and be published twice"},
-		"acknowledged more often":    {t.Context(), "", report{Published: 1, Acknowledged: 2}, nil, exitDone, ""},
+		"ended":                      {t.Context(), "", whole, nil, program.ExitDone, ""},
+		"ended, unacknowledged":      {t.Context(), "", part, nil, program.ExitFailed, "2 of 3 published messages were not acknowledged: they will come again and be published twice"},
+		"direct, unacknowledged":     {t.Context(), "direct", part, nil, program.ExitFailed, "2 of 3 published messages were not acknowledged: they will come again and be published twice"},
+		"elsewhere, counts are zero": {t.Context(), "dataflow", part, nil, program.ExitDone, ""},
+		"failed says why itself":     {t.Context(), "", part, errors.New("no topic"), program.ExitFailed, "no topic"},
+		"stopped":                    {interrupted, "", whole, stopped, program.ExitInterrupted, ""},
+		"stopped, unacknowledged":    {interrupted, "", part, stopped, program.ExitFailed, "2 of 3 published messages were not acknowledged: they will come again and be published twice"},
+		"acknowledged more often":    {t.Context(), "", report{Published: 1, Acknowledged: 2}, nil, program.ExitDone, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := flag.Set("runner", tc.runner); err != nil {
@@ -281,7 +282,7 @@ func TestConclude_ExitCodes(t *testing.T) {
 			if code != tc.code || said != tc.want {
 				t.Errorf("exit code %d, %q; want %d, %q", code, said, tc.code, tc.want)
 			}
-			if code == exitFailed && strings.Contains(stdout.String(), "interrupted: ") {
+			if code == program.ExitFailed && strings.Contains(stdout.String(), "interrupted: ") {
 				t.Errorf("promises a clean end:\n%s", stdout.String())
 			}
 		})
@@ -296,7 +297,7 @@ func TestRelay_OrderingKeyIsRefusedNamingTheFlag(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := runRelay(t.Context(), t, relayArgs(srv, "--max_messages=1")...)
-	o.mustEnd(t, exitFailed)
+	o.mustEnd(t, program.ExitFailed)
 	if !strings.Contains(o.stderr, "has an ordering key") || !strings.Contains(o.stderr, "--drop_ordering_keys") {
 		t.Errorf("stderr:\n%s", o.stderr)
 	}
@@ -314,7 +315,7 @@ func TestRelay_DropsOrderingKeysWhereItIsTold(t *testing.T) {
 		}
 	}
 	o := runRelay(t.Context(), t, relayArgs(srv, "--max_messages=3", "--drop_ordering_keys")...)
-	o.mustEnd(t, exitDone)
+	o.mustEnd(t, program.ExitDone)
 	for _, m := range srv.Messages(outTopic) {
 		if m.OrderingKey != "" || !maps.Equal(m.Attributes, attributes) {
 			t.Errorf("arrived as %+v", m)
@@ -339,7 +340,7 @@ func TestRelay_InterruptedEndsCleanly(t *testing.T) {
 				}
 			}()
 			o := runRelay(ctx, t, relayArgs(srv)...)
-			o.mustEnd(t, exitInterrupted)
+			o.mustEnd(t, program.ExitInterrupted)
 			s, arrived := srv.Stats(inSub), distinct(srv, outTopic)
 			if int64(arrived) != s.Acknowledged || srv.Published(outTopic) != s.Acknowledged {
 				t.Errorf("%d published, %d of them distinct, %d acknowledged", srv.Published(outTopic), arrived, s.Acknowledged)
@@ -369,7 +370,7 @@ func TestRelay_InterruptedOnDirectReturnsEverything(t *testing.T) {
 		}
 	}()
 	o := runRelay(ctx, t, relayArgs(srv, "--runner=direct", "--max_messages=5001")...)
-	o.mustEnd(t, exitFailed)
+	o.mustEnd(t, program.ExitFailed)
 	if s := srv.Stats(inSub); s.Acknowledged != 0 || s.Outstanding != 0 || s.Backlog != 5_000 {
 		t.Errorf("%+v, want everything back", s)
 	}
@@ -384,7 +385,7 @@ func TestRelay_InterruptedBeforeTheStart(t *testing.T) {
 	publish(t, srv, inTopic, 10)
 	ctx, interrupt := context.WithCancel(t.Context())
 	interrupt()
-	runRelay(ctx, t, relayArgs(srv)...).mustEnd(t, exitInterrupted)
+	runRelay(ctx, t, relayArgs(srv)...).mustEnd(t, program.ExitInterrupted)
 	if s := srv.Stats(inSub); s.Delivered != 0 {
 		t.Errorf("%+v", s)
 	}
@@ -393,14 +394,14 @@ func TestRelay_InterruptedBeforeTheStart(t *testing.T) {
 func TestRelay_IsQuietUnlessVerbose(t *testing.T) {
 	srv := newServer(t)
 	var stdout, stderr bytes.Buffer
-	if code := run(t.Context(), relayArgs(srv, "--stop_when_idle=50ms", "--verbose"), &stdout, &stderr); code != exitDone {
+	if code := run(t.Context(), relayArgs(srv, "--stop_when_idle=50ms", "--verbose"), &stdout, &stderr); code != program.ExitDone {
 		t.Fatal(code, stderr.String())
 	}
 	if !strings.Contains(stderr.String(), "level=INFO") {
 		t.Errorf("--verbose shows no log of Beam's:\n%s", stderr.String())
 	}
 	stderr.Reset()
-	if code := run(t.Context(), relayArgs(srv, "--stop_when_idle=50ms"), &stdout, &stderr); code != exitDone {
+	if code := run(t.Context(), relayArgs(srv, "--stop_when_idle=50ms"), &stdout, &stderr); code != program.ExitDone {
 		t.Fatal(code, stderr.String())
 	}
 	if stderr.Len() > 0 {

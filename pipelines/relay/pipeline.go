@@ -7,6 +7,7 @@ import (
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 
+	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/program"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/options"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/sink"
@@ -56,9 +57,9 @@ func sourceConfig(s settings) source.Config {
 	return source.Config{
 		Subscriptions:         source.From(s.subscriptions...),
 		Limit:                 s.limit,
-		EmulatorEndpoint:      s.connection.EmulatorEndpoint,
-		Endpoint:              s.connection.Endpoint,
-		ServiceAccountKeyFile: s.connection.ServiceAccountKeyFile,
+		EmulatorEndpoint:      s.Connection.EmulatorEndpoint,
+		Endpoint:              s.Connection.Endpoint,
+		ServiceAccountKeyFile: s.Connection.ServiceAccountKeyFile,
 	}
 }
 
@@ -67,24 +68,24 @@ func sinkConfig(s settings) sink.Config {
 		Topic: s.topic,
 		// A mistyped --output_topic must not become a topic that nobody reads.
 		CreateDisposition:     options.CreateNever,
-		EmulatorEndpoint:      s.connection.EmulatorEndpoint,
-		Endpoint:              s.connection.Endpoint,
-		ServiceAccountKeyFile: s.connection.ServiceAccountKeyFile,
+		EmulatorEndpoint:      s.Connection.EmulatorEndpoint,
+		Endpoint:              s.Connection.Endpoint,
+		ServiceAccountKeyFile: s.Connection.ServiceAccountKeyFile,
 	}
 }
 
 // relay runs the pipeline to its end and tells meanwhile how far it is. The
 // error is that of pubsubio.Run.
-func relay(ctx context.Context, s settings, screen *console) (report, error) {
+func relay(ctx context.Context, s settings, screen *program.Console) (report, error) {
 	p, scope := beam.NewPipelineWithRoot()
 	if err := build(scope, s); err != nil {
 		return report{}, err
 	}
 	counts := func() pubsubio.Counts { return pubsubio.CountsOf(p) }
-	shown := showProgress(screen, s.total, counts)
+	stop := showProgress(screen, s.total, counts)
 	start := time.Now()
 	err := pubsubio.Run(ctx, p)
 	elapsed := time.Since(start)
-	shown.stop()
+	stop()
 	return newReport(counts(), elapsed), err
 }

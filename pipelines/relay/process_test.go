@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/program"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/pubsubtest"
 )
 
@@ -59,8 +60,8 @@ func TestProcess_SignalEndsItCleanly(t *testing.T) {
 				t.Fatal(err)
 			}
 			var exit *exec.ExitError
-			if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != exitInterrupted {
-				t.Errorf("ended with %v, want exit code %d:\n%s", err, exitInterrupted, said)
+			if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != program.ExitInterrupted {
+				t.Errorf("ended with %v, want exit code %d:\n%s", err, program.ExitInterrupted, said)
 			}
 			if st := srv.Stats(inSub); int64(distinct(srv, outTopic)) != st.Acknowledged || st.Outstanding != 0 {
 				t.Errorf("%d arrived, %+v", distinct(srv, outTopic), st)

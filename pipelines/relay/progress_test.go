@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/program"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio"
 )
 
@@ -60,16 +61,16 @@ func TestProgress_TellsALineEveryTenSecondsWithoutATerminal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out screen
 		var c counts
-		p := showProgress(newConsole(&out), 0, c.get)
-		advance(lineEvery - time.Second)
+		stop := showProgress(program.NewConsole(&out), 0, c.get)
+		advance(program.LineEvery - time.Second)
 		if got := out.take(); got != "" {
 			t.Errorf("told %q within ten seconds", got)
 		}
 		c.set(pubsubio.Counts{Read: 12_500, Published: 12_000, Acknowledged: 10_000})
 		advance(2 * time.Second)
 		c.set(pubsubio.Counts{Read: 17_500, Published: 17_000, Acknowledged: 10_000})
-		advance(lineEvery)
-		p.stop()
+		advance(program.LineEvery)
+		stop()
 		want := "read 12,500, published 12,000 (1,200/s), acknowledged 10,000\n" +
 			"read 17,500, published 17,000 (500/s), acknowledged 10,000\n"
 		if got := out.take(); got != want {
@@ -82,8 +83,8 @@ func TestProgress_DrawsABarOnATerminal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out screen
 		var c counts
-		terminal := &console{w: &out, terminal: true}
-		p := showProgress(terminal, 400, c.get)
+		terminal := program.NewTerminal(&out)
+		stop := showProgress(terminal, 400, c.get)
 		c.set(pubsubio.Counts{Published: 100})
 		advance(time.Second)
 		if got := out.take(); !strings.Contains(got, "25%") || !strings.Contains(got, "(100/400, ") || !strings.Contains(got, "messages/s") {
@@ -97,7 +98,7 @@ func TestProgress_DrawsABarOnATerminal(t *testing.T) {
 			t.Errorf("a line beside the bar: %q", got)
 		}
 		advance(time.Second)
-		p.stop()
+		stop()
 		out.take()
 		advance(time.Minute)
 		if got := out.take(); got != "" {
@@ -109,9 +110,9 @@ func TestProgress_DrawsABarOnATerminal(t *testing.T) {
 func TestProgress_CountsWhereNobodyKnowsTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out screen
-		p := showProgress(&console{w: &out, terminal: true}, 0, func() pubsubio.Counts { return pubsubio.Counts{Published: 7} })
+		stop := showProgress(program.NewTerminal(&out), 0, func() pubsubio.Counts { return pubsubio.Counts{Published: 7} })
 		advance(time.Second)
-		p.stop() // The bubble ends only if the library's goroutine, too, is gone.
+		stop() // The bubble ends only if the library's goroutine, too, is gone.
 		if got := out.take(); !strings.Contains(got, "(7/-, ") || strings.Contains(got, "%") {
 			t.Errorf("drew %q", got)
 		}
@@ -133,13 +134,5 @@ func TestReport_Table(t *testing.T) {
 `
 	if out.String() != want {
 		t.Errorf("table:\n%swant:\n%s", out.String(), want)
-	}
-}
-
-func TestGrouped(t *testing.T) {
-	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", -1000: "-1,000", -999: "-999", 1_234_567_890: "1,234,567,890"} {
-		if got := grouped(n); got != want {
-			t.Errorf("grouped(%d) = %q, want %q", n, got, want)
-		}
 	}
 }

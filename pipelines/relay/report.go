@@ -1,14 +1,11 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
-	"os"
-	"strconv"
-	"text/tabwriter"
 	"time"
 
+	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/program"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio"
 )
 
@@ -50,49 +47,27 @@ func (r report) unacknowledged() error {
 	if n <= 0 {
 		return nil
 	}
-	return fmt.Errorf("%s of %s published messages were not acknowledged: they will come again and be published twice", grouped(n), grouped(r.Published))
-}
-
-func (r report) writeFile(path string) error {
-	out, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(path, append(out, '\n'), 0o644)
+	return fmt.Errorf("%s of %s published messages were not acknowledged: they will come again and be published twice", program.Grouped(n), program.Grouped(r.Published))
 }
 
 // printTable writes r, and what the embedded server says of it if it was asked.
 func printTable(w io.Writer, r report, check *verdict) {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	row := func(name, value string) { fmt.Fprintf(t, "%s\t%s\t\n", name, value) }
+	t := program.NewTable(w)
 	if check != nil {
-		row("sent", grouped(check.sent))
+		t.Count("sent", check.sent)
 	}
-	row("read", grouped(r.Read))
-	row("published", grouped(r.Published))
-	row("skipped", grouped(r.Skipped))
-	row("failed", grouped(r.Failed))
-	row("acknowledged", grouped(r.Acknowledged))
-	row("returned", grouped(r.Returned))
-	row("redelivered", grouped(r.Redelivered))
+	t.Count("read", r.Read)
+	t.Count("published", r.Published)
+	t.Count("skipped", r.Skipped)
+	t.Count("failed", r.Failed)
+	t.Count("acknowledged", r.Acknowledged)
+	t.Count("returned", r.Returned)
+	t.Count("redelivered", r.Redelivered)
 	if check != nil {
-		row("arrived", grouped(check.arrived))
-		row("arrived again", grouped(check.again))
+		t.Count("arrived", check.arrived)
+		t.Count("arrived again", check.again)
 	}
-	row("seconds", strconv.FormatFloat(r.Seconds, 'f', 3, 64))
-	row("messages/second", grouped(int64(r.MessagesPerSecond)))
-	_ = t.Flush() // as fmt.Fprint: a lost standard output tells nobody anything
-}
-
-// grouped writes n with a comma between thousands.
-func grouped(n int64) string {
-	digits := strconv.FormatInt(n, 10)
-	var out []byte
-	for i := range len(digits) {
-		if i > 0 && (len(digits)-i)%3 == 0 && digits[i-1] != '-' {
-			out = append(out, ',')
-		}
-		out = append(out, digits[i])
-	}
-	return string(out)
+	t.Seconds("seconds", r.Seconds)
+	t.Count("messages/second", int64(r.MessagesPerSecond))
+	t.Flush()
 }

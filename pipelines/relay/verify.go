@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/program"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/pubsubtest"
 )
 
@@ -44,19 +45,19 @@ func (v *verdict) err(interrupted bool) error {
 		fault("checking what arrived: %w", v.failure)
 	}
 	if v.foreign > 0 {
-		fault("%s messages arrived damaged, or were never sent", grouped(v.foreign))
+		fault("%s messages arrived damaged, or were never sent", program.Grouped(v.foreign))
 	}
 	if v.outstanding > 0 {
-		fault("%s messages were neither acknowledged nor returned", grouped(v.outstanding))
+		fault("%s messages were neither acknowledged nor returned", program.Grouped(v.outstanding))
 	}
 	switch missing := v.sent - v.arrived; {
 	case interrupted && v.lost > 0:
-		fault("%s messages were acknowledged and did not arrive, the first of them numbers %v", grouped(v.lost), v.firstLost)
+		fault("%s messages were acknowledged and did not arrive, the first of them numbers %v", program.Grouped(v.lost), v.firstLost)
 	case interrupted:
 	case missing > 0:
-		fault("%s of %s messages did not arrive, the first of them numbers %v", grouped(missing), grouped(v.sent), v.missing)
+		fault("%s of %s messages did not arrive, the first of them numbers %v", program.Grouped(missing), program.Grouped(v.sent), v.missing)
 	case v.acknowledged != v.sent:
-		fault("%s of %s messages were not acknowledged", grouped(v.sent-v.acknowledged), grouped(v.sent))
+		fault("%s of %s messages were not acknowledged", program.Grouped(v.sent-v.acknowledged), program.Grouped(v.sent))
 	}
 	return errors.Join(faults...)
 }

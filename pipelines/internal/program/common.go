@@ -1,0 +1,70 @@
+package program
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/options"
+)
+
+// Common is what every program's flags say.
+type Common struct {
+	// Connection says which Pub/Sub, and as whom.
+	Connection options.Connection
+	// Report is the file that the result is written to as JSON; none if empty.
+	Report string
+	// Verbose asks for Beam's log of level info, too.
+	Verbose bool
+	// DryRun asks for a check and a plan instead of a run. On Dataflow it is Beam's
+	// own flag, which has the job translated and not submitted.
+	DryRun bool
+	// Help asks for the manual.
+	Help bool
+	// Given are the flags that were given, Beam's too.
+	Given map[string]bool
+}
+
+// CommonFlags are the names of the flags that Define defines, for a manual. --help
+// is package flag's.
+var CommonFlags = []string{"emulator_endpoint", "pubsub_endpoint", "service_account_key_file", "report", "dry_run", "verbose"}
+
+// Define adds the flags to fs. Beam has a flag --endpoint already, that of a job
+// server.
+func (c *Common) Define(fs *flag.FlagSet) {
+	fs.StringVar(&c.Connection.EmulatorEndpoint, "emulator_endpoint", "", "`host:port` of an emulator, in plaintext and without credentials (default: the service)")
+	fs.StringVar(&c.Connection.Endpoint, "pubsub_endpoint", "", "`host:port` of a regional endpoint of the service (default: the global one)")
+	fs.StringVar(&c.Connection.ServiceAccountKeyFile, "service_account_key_file", "", "`path` of a service account's JSON key (default: application default credentials)")
+	fs.StringVar(&c.Report, "report", "", "`file` to write the result to, as JSON")
+	fs.BoolVar(&c.DryRun, "dry_run", false, "check names, existence and permissions, print what would be done, and do nothing of it; with --runner=dataflow, have the job translated and not submitted")
+	fs.BoolVar(&c.Verbose, "verbose", false, "show Beam's log of level info too")
+}
+
+// Parse reads args into fs, which holds the program's flags and those of Define, and
+// into Beam's. The error joins everything that could not be read.
+func (c *Common) Parse(fs *flag.FlagSet, args []string) error {
+	given, help, err := parse(fs, args)
+	c.Given, c.Help = given, help
+	if flag.Lookup("dry_run") != nil { // Beam's, of Dataflow, is this one.
+		_ = flag.Set("dry_run", strconv.FormatBool(c.DryRun))
+	}
+	return err
+}
+
+// Faults records in f what is wrong with the flags that no configuration checks.
+func (c *Common) Faults(f *options.Faults) { OutputFaults(f, "report", c.Report) }
+
+// OutputFaults records in f that the file that a flag names cannot be written to
+// where it is: found out after an hour's run, it would be too late.
+func OutputFaults(f *options.Faults, flagName, path string) {
+	if path == "" {
+		return
+	}
+	if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
+		f.Add("--"+flagName, fmt.Sprintf("%q", path), "must be in a directory that exists")
+	} else if info, err := os.Stat(path); err == nil && info.IsDir() {
+		f.Add("--"+flagName, fmt.Sprintf("%q", path), "must be a file, it is a directory")
+	}
+}
