@@ -119,7 +119,7 @@ func TestVisit_WaitsABitForMore(t *testing.T) {
 			r.Stop()
 		}}, 2, ms},
 		"until the next is to fail": {trickle{apart: 100 * ms, adjust: long, after: func(_ context.CancelFunc, f *fixture, _ *run.Run) {
-			f.reader.setFailure(errors.New("refused"))
+			f.setFailure(errors.New("refused"))
 		}}, 2, ms},
 		"until it is overtaken": {trickle{apart: 100 * ms, adjust: long, after: func(_ context.CancelFunc, f *fixture, _ *run.Run) {
 			if _, err := f.claim("", "", "another", true); err != nil {

@@ -76,8 +76,8 @@ func TestGroup_ReadyAreThoseThatHaveMessages(t *testing.T) {
 		ready("both", 2, true)
 		f.takeIDs(a, 1)
 		ready("the other", 1, true)
-		other.reader.fail(b) // Returns what it has buffered, or not: then it is closed.
-		other.reader.close(t.Context())
+		other.fail(b) // Returns what it has buffered, or not: then it is closed.
+		other.close(t.Context())
 		ready("once that has closed", 0, false)
 	})
 }

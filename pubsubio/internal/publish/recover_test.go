@@ -153,6 +153,7 @@ func TestRecover_ARefusedCreationIsAskedForOnce(t *testing.T) {
 			other.Drop()
 		}, 1, true},
 		"granted meanwhile": {func(t *testing.T, p *pool, s *topicService, _ *Bundle, _ func(error)) {
+			t.Helper()
 			s.lock.Lock()
 			s.create = nil
 			s.lock.Unlock()
