@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/load"
+	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/program"
+)
+
+func main() {
+	os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run is the program: it returns the exit code. The end of ctx is an interrupt.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	s, faults := parseFlags(args)
+	program.InitBeam()
+	if s.Help {
+		manual.Print(stdout, ownFlags(new(settings)))
+		return program.ExitDone
+	}
+	if err := errors.Join(faults, s.validate()); err != nil {
+		return program.Misused(stderr, "loadgen", err)
+	}
+	screen := program.NewConsole(stderr)
+	program.LogTo(screen, s.Verbose)
+	ctx, done := program.UntilInterrupted(ctx, screen, func() string { return "no more messages are made; those on their way are waited for" })
+	defer done()
+	if s.DryRun {
+		return s.plan().DryRun(ctx, s.Connection, stdout, stderr)
+	}
+	if code, ready := program.Ready(ctx, "loadgen", stderr, s.Connection, s.resource()); !ready {
+		return code
+	}
+	r, err := generateLoad(ctx, s, screen)
+	return conclude(ctx, s, r, err, stdout, stderr)
+}
+
+// conclude reports how a run has ended and returns the exit code.
+func conclude(ctx context.Context, s settings, r load.Report, err error, stdout, stderr io.Writer) int {
+	if err == nil && !r.Complete {
+		err = errors.New("the pipeline has ended, and not every message was answered")
+	}
+	err = errors.Join(err, program.WriteReport(s.Report, r))
+	printTable(stdout, r)
+	if err != nil {
+		return program.Failed(stderr, "loadgen", err)
+	}
+	if ctx.Err() != nil && r.Published != s.messages { // else it had ended already
+		fmt.Fprintln(stdout, "interrupted: what was sent is published")
+		return program.ExitInterrupted
+	}
+	return program.ExitDone
+}
+
+func printTable(w io.Writer, r load.Report) {
+	fmt.Fprintf(w, "run %s\n", r.Run)
+	t := program.NewTable(w)
+	t.Count("published", r.Published)
+	if r.Complete {
+		t.Count("of them poison", r.Poison)
+		t.Count("keys", int64(len(r.Keys)))
+	}
+	t.Count("bytes", r.Bytes)
+	t.Seconds("seconds", r.Seconds)
+	t.Count("messages/second", int64(r.MessagesPerSecond))
+	t.Flush()
+}
