@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/program"
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio"
+)
+
+func main() {
+	os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run is the program: it returns the exit code. The end of ctx is an interrupt.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	s, faults := parseFlags(args)
+	program.InitBeam()
+	if s.Help {
+		manual.Print(stdout, ownFlags(new(settings)))
+		return program.ExitDone
+	}
+	if err := errors.Join(faults, s.validate()); err != nil {
+		return program.Misused(stderr, "verify", err)
+	}
+	screen := program.NewConsole(stderr)
+	program.LogTo(screen, s.Verbose)
+	ctx, done := program.UntilInterrupted(ctx, screen, func() string { return "what is counted is being acknowledged, the rest returned" })
+	defer done()
+	if s.DryRun {
+		return s.plan().DryRun(ctx, s.Connection, stdout, stderr)
+	}
+	if code, ready := program.Ready(ctx, "verify", stderr, s.Connection, s.resource()); !ready {
+		return code
+	}
+	t := newTally(s.expect)
+	elapsed, err := count(ctx, s, t, screen)
+	return conclude(ctx, s, t, elapsed, err, stdout, stderr)
+}
+
+// errNothing is the verdict on a read to which nothing has come, and nothing was told
+// to expect: it has verified nothing.
+var errNothing = errors.New("no message of loadgen has arrived")
+
+// conclude reports how a read has ended and returns the exit code.
+func conclude(ctx context.Context, s settings, t *tally, elapsed time.Duration, err error, stdout, stderr io.Writer) int {
+	interrupted := ctx.Err() != nil && errors.Is(err, pubsubio.ErrStopped)
+	if interrupted {
+		err = nil
+	}
+	r := t.result(elapsed, interrupted || err != nil)
+	if err == nil {
+		err = r.verdict(s.ordering)
+		if err == nil && !interrupted && r.Expected == nil && r.Arrived == 0 {
+			err = errNothing
+		}
+	}
+	err = errors.Join(err, program.WriteReport(s.Report, r), writePlot(s.plotFile, &t.latency))
+	r.print(stdout, &t.latency)
+	switch {
+	case err != nil:
+		return program.Failed(stderr, "verify", err)
+	case interrupted:
+		fmt.Fprintln(stdout, "interrupted: what had not arrived by then may still come")
+		return program.ExitInterrupted
+	}
+	return program.ExitDone
+}
