@@ -23,8 +23,10 @@ func TestMain(m *testing.M) {
 		_ = f.Value.Set("8")
 	}
 	code := m.Run()
-	if daemonDir != "" {
-		_ = os.RemoveAll(daemonDir)
+	for _, dir := range []string{daemonDir, programsDir} {
+		if dir != "" {
+			_ = os.RemoveAll(dir)
+		}
 	}
 	os.Exit(code)
 }

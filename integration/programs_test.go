@@ -1,0 +1,139 @@
+package integration
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/pubsubtest"
+)
+
+// relayedSub is what verify reads behind a relay.
+const relayedSub = "projects/p/subscriptions/output"
+
+// programs builds loadgen, relay and verify, once, into programsDir, which TestMain
+// removes.
+var (
+	programsDir string
+	programs    = sync.OnceValues(func() (string, error) {
+		var err error
+		if programsDir, err = os.MkdirTemp("", "programs"); err != nil {
+			return "", err
+		}
+		const pipelines = "github.com/beam-pubsub/beam-pubsub-go/pipelines/"
+		out, err := exec.Command("go", "build", "-buildvcs=false", "-o", programsDir+"/", pipelines+"loadgen", pipelines+"relay", pipelines+"verify").CombinedOutput()
+		if err != nil {
+			return "", errors.New(string(out))
+		}
+		return programsDir, nil
+	})
+)
+
+// execute runs a program to its end and returns its exit code and what it has printed.
+func execute(ctx context.Context, t *testing.T, srv *pubsubtest.Server, name string, args ...string) (code int, printed string) {
+	t.Helper()
+	dir, err := programs()
+	must(t, err)
+	out, err := exec.CommandContext(ctx, filepath.Join(dir, name), append(args, "--emulator_endpoint="+srv.Endpoint())...).CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatalf("%s: %v", name, err)
+	}
+	if exit != nil {
+		code = exit.ExitCode()
+	}
+	t.Logf("%s ended with %d:\n%s", name, code, out)
+	return code, string(out)
+}
+
+// mustExecute is execute of a program that must end well.
+func mustExecute(ctx context.Context, t *testing.T, srv *pubsubtest.Server, name string, args ...string) {
+	t.Helper()
+	if code, _ := execute(ctx, t, srv, name, args...); code != 0 {
+		t.Fatalf("%s ended with %d", name, code)
+	}
+}
+
+// readJSON reads a report.
+func readJSON(t *testing.T, path string) (v map[string]any) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	must(t, err)
+	must(t, json.Unmarshal(text, &v))
+	return v
+}
+
+// What loadgen sends, verify finds: everything, once, in order.
+func TestPrograms_LoadgenToVerify(t *testing.T) {
+	for _, ordering := range []bool{false, true} {
+		t.Run(map[bool]string{false: "in any order", true: "in order"}[ordering], func(t *testing.T) {
+			srv := newServer(t)
+			srv.MustCreateSubscription(relayedSub, inTopic, pubsubtest.Ordered())
+			ctx := within(t, 2*time.Minute)
+			dir := t.TempDir()
+			sent, found := filepath.Join(dir, "sent.json"), filepath.Join(dir, "found.json")
+			generate := []string{"--topic=" + inTopic, "--messages=20000", "--rate=0", "--size=64-1000", "--report=" + sent}
+			verify := []string{"--subscription=" + inSub, "--expected=" + sent, "--report=" + found, "--linger=100ms", "--plot=" + filepath.Join(dir, "latency.svg")}
+			if ordering {
+				generate = append(generate, "--ordering")
+				verify = append(verify, "--ordering", "--subscription="+relayedSub)
+			}
+			mustExecute(ctx, t, srv, "loadgen", generate...)
+			mustExecute(ctx, t, srv, "verify", verify...)
+			r := readJSON(t, found)
+			for name, want := range map[string]float64{"expected": 20000, "arrived": 20000, "lost": 0, "duplicated": 0, "reordered": 0, "foreign": 0} {
+				if r[name] != want && (ordering || name != "reordered") {
+					t.Errorf("%s: %v, want %v", name, r[name], want)
+				}
+			}
+		})
+	}
+}
+
+// A relay behind a service that fails, and loses answers, loses nothing; what it
+// publishes twice, verify tells.
+func TestPrograms_ARelayWithFaultsLosesNothing(t *testing.T) {
+	long(t)
+	srv := newServer(t)
+	srv.MustCreateSubscription(relayedSub, outTopic)
+	ctx := within(t, 3*time.Minute)
+	dir := t.TempDir()
+	sent, found := filepath.Join(dir, "sent.json"), filepath.Join(dir, "found.json")
+	mustExecute(ctx, t, srv, "loadgen", "--topic="+inTopic, "--messages=30000", "--rate=0", "--poison=0.01", "--report="+sent)
+
+	srv.Order(pubsubtest.Rule{Method: "Publish", Probability: 0.1, Seed: 1}, pubsubtest.Fail(status.Error(codes.Unavailable, "busy")))
+	lost := srv.Order(pubsubtest.Rule{Method: "Publish", Probability: 0.05, Seed: 2},
+		pubsubtest.CarryOut(), pubsubtest.Fail(status.Error(codes.Unavailable, "lost")))
+	mustExecute(ctx, t, srv, "relay", "--input_subscriptions="+inSub, "--output_topic="+outTopic, "--stop_when_idle=3s")
+
+	mustExecute(ctx, t, srv, "verify", "--subscription="+relayedSub, "--expected="+sent, "--require_poison", "--report="+found, "--linger=1s")
+	r := readJSON(t, found)
+	if r["arrived"] != 30000.0 || r["lost"] != 0.0 {
+		t.Errorf("found %v", r)
+	}
+	if copies, _ := r["duplicated"].(float64); (copies > 0) != (lost.Fired() > 0) {
+		t.Errorf("%v duplicated, %d answers were lost", copies, lost.Fired())
+	}
+}
+
+// What is missing is found: verify ends with 1.
+func TestPrograms_VerifyFindsALoss(t *testing.T) {
+	srv := newServer(t)
+	ctx := within(t, time.Minute)
+	sent := filepath.Join(t.TempDir(), "sent.json")
+	mustExecute(ctx, t, srv, "loadgen", "--topic="+inTopic, "--messages=1000", "--rate=0", "--report="+sent)
+	must(t, srv.Seek(inSub, time.Now().Add(time.Hour))) // Whoever did that has lost them all.
+	code, printed := execute(ctx, t, srv, "verify", "--subscription="+inSub, "--expected="+sent, "--stop_when_idle=1s")
+	if code != 1 {
+		t.Errorf("ended with %d:\n%s", code, printed)
+	}
+}
