@@ -22,7 +22,7 @@
 //
 // # Rate
 //
-// Message n is due n seconds divided by --rate after the first. With --burst they are due
+// Message n, from 0, is due n / --rate seconds after the first. With --burst they are due
 // in groups of that many, at the same rate on average. What is due is sent every 5 ms or
 // as soon as the topic takes it: where the service is slower than the rate, loadgen falls
 // behind, and catches up when it can. --rate=0 is as fast as it goes.
