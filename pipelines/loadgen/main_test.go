@@ -276,3 +276,24 @@ func TestLoadgen_DryRunPublishesNothing(t *testing.T) {
 	}
 	generateTo(t.Context(), t, srv, "--dry_run").mustEnd(t, program.ExitFailed)
 }
+
+// A service that loses answers has messages twice, and none less; the first copies of a
+// key are in order.
+func TestLoadgen_WhatIsNotAnsweredIsSentAgain(t *testing.T) {
+	srv := newServer(t)
+	lost := srv.Order(pubsubtest.Rule{Method: "Publish", Probability: 0.3, Seed: 1},
+		pubsubtest.CarryOut(), pubsubtest.Fail(status.Error(codes.Unavailable, "lost")))
+	o := generateTo(t.Context(), t, srv, "--messages=5000", "--rate=0", "--ordering")
+	o.mustEnd(t, program.ExitDone)
+	if seen := numbered(t, srv, o.report.Run); len(seen) != 5000 || o.report.Published != 5000 || !o.report.Complete || lost.Fired() == 0 {
+		t.Errorf("%d different messages arrived, %d answers were lost, report %+v", len(seen), lost.Fired(), o.report)
+	}
+	next := make(map[string]int64)
+	for _, m := range srv.Messages(topic) {
+		id, _ := load.Identify(m.Attributes)
+		if id.Sequence > next[id.Key] {
+			t.Fatalf("%s/%d is stored when %d is expected", id.Key, id.Sequence, next[id.Key])
+		}
+		next[id.Key] = max(next[id.Key], id.Sequence+1)
+	}
+}

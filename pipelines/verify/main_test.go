@@ -95,7 +95,7 @@ func verifyAt(ctx context.Context, t *testing.T, srv *pubsubtest.Server, args ..
 		})
 	}
 	path := filepath.Join(t.TempDir(), "report.json")
-	args = append([]string{"--subscription=" + sub, "--report=" + path, "--linger=50ms", "--stop_when_idle=1s"}, args...)
+	args = append([]string{"--subscription=" + sub, "--report=" + path, "--linger=50ms", "--stop_when_idle=2s"}, args...)
 	if srv != nil {
 		args = append(args, "--emulator_endpoint="+srv.Endpoint())
 	}
@@ -436,7 +436,7 @@ func TestVerify_DryRunReadsNothing(t *testing.T) {
   subscription  projects/p/subscriptions/verified
                 exists; pubsub.subscriptions.consume is granted
   expected      1,000 messages of run r1, but for 101 that are poison
-  until         all have arrived, or nothing has come for 1s, or it is interrupted
+  until         all have arrived, or nothing has come for 2s, or it is interrupted
 `
 	if got := o.stdout; got != want || srv.Stats(sub).Delivered != 0 {
 		t.Errorf("printed:\n%swant:\n%s", got, want)
