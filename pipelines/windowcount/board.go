@@ -153,14 +153,14 @@ func rowOf(w span, counts map[string]int64, labels []string) row {
 	return r
 }
 
-// last returns what the last windows have counted, n at most.
-func (b *board) last(n int) []windowReport {
+// last returns what the last windows have counted, n at most, and how many have counted
+// in all.
+func (b *board) last(n int) (windows []windowReport, all int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	spans := slices.SortedFunc(maps.Keys(b.windows), bySpan)
-	var out []windowReport
 	for _, w := range spans[max(len(spans)-n, 0):] {
-		out = append(out, windowReport{Start: w.start, End: w.end, Counts: maps.Clone(b.windows[w])})
+		windows = append(windows, windowReport{Start: w.start, End: w.end, Counts: maps.Clone(b.windows[w])})
 	}
-	return out
+	return windows, int64(len(spans)) + b.left
 }

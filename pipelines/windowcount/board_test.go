@@ -94,8 +94,9 @@ func TestBoard_LetsGoOfTheOldest(t *testing.T) {
 	if b.cells > maxCells || len(v.rows) != n-7 || v.rows[0].span != minute(7) || b.left != 7 {
 		t.Errorf("%d cells, %d windows from %v on, %d left", b.cells, len(v.rows), v.rows[0].span, b.left)
 	}
-	if v.all.total != int64(n*len(labels)) || b.late() != 0 {
-		t.Errorf("%d in all, %d late", v.all.total, b.late())
+	last, all := b.last(3)
+	if v.all.total != int64(n*len(labels)) || b.late() != 0 || len(last) != 3 || all != int64(n) {
+		t.Errorf("%d in all, %d late, %d of %d windows", v.all.total, b.late(), len(last), all)
 	}
 }
 

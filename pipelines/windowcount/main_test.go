@@ -189,6 +189,7 @@ func TestWindowcount_SlidingWindowsByOrderingKey(t *testing.T) {
 // pass publishes events, and one of ten minutes later once those are read: the watermark
 // follows it past their window, which counts then.
 func pass(ctx context.Context, t *testing.T, srv *pubsubtest.Server, events ...event) {
+	t.Helper()
 	publish(t, srv, events...)
 	go func() { // Ends with ctx at the latest.
 		if srv.Await(ctx, sub, func(s pubsubtest.Stats) bool { return s.Acknowledged == int64(len(events)) }) == nil {
@@ -292,6 +293,16 @@ func TestWindowcount_SaysWhatIsMissing(t *testing.T) {
 	o = countAt(t.Context(), t, srv, "--by_ordering_key")
 	o.mustEnd(t, program.ExitFailed)
 	if !strings.Contains(o.stderr, "grant roles/pubsub.subscriber") || strings.Count(o.stderr, "\n") != 1 || srv.Stats(sub).Delivered != 0 {
+		t.Errorf("said:\n%s", o.stderr)
+	}
+}
+
+func TestWindowcount_AServerThatIsAbsent(t *testing.T) {
+	srv := newServer(t)
+	srv.Close() // Nobody listens there any more.
+	o := countAt(t.Context(), t, srv, "--by_ordering_key")
+	o.mustEnd(t, program.ExitFailed)
+	if !strings.HasPrefix(o.stderr, "windowcount failed: Pub/Sub at ") || strings.Count(o.stderr, "\n") != 1 {
 		t.Errorf("said:\n%s", o.stderr)
 	}
 }

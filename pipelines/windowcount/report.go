@@ -25,9 +25,11 @@ type report struct {
 	Published    int64 `json:"published"`
 	// Late is how many were too late to be counted, once for each window they lie in.
 	// It is null where the program has failed, as it is not known then.
-	Late    *int64         `json:"late"`
-	Seconds float64        `json:"seconds"`
-	Windows []windowReport `json:"windows"`
+	Late    *int64  `json:"late"`
+	Seconds float64 `json:"seconds"`
+	// WindowCount is how many windows have counted; Windows are the latest of them.
+	WindowCount int64          `json:"window_count"`
+	Windows     []windowReport `json:"windows"`
 }
 
 type windowReport struct {
@@ -41,7 +43,7 @@ func newReport(b *board, c pubsubio.Counts, elapsed time.Duration, failed bool) 
 	if late := b.late(); !failed {
 		r.Late = &late
 	}
-	r.Windows = b.last(maxReported)
+	r.Windows, r.WindowCount = b.last(maxReported)
 	return r
 }
 
@@ -56,7 +58,7 @@ func (r report) print(w io.Writer, s settings, v view, columns int) {
 	if s.output != "" {
 		t.Count("counts published", r.Published)
 	}
-	t.Count("windows", int64(len(r.Windows)))
+	t.Count("windows", r.WindowCount)
 	if r.Late != nil {
 		t.Count("late", *r.Late)
 	}
