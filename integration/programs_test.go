@@ -121,8 +121,8 @@ func TestPrograms_ARelayWithFaultsLosesNothing(t *testing.T) {
 	sent, found := filepath.Join(dir, "sent.json"), filepath.Join(dir, "found.json")
 	mustExecute(ctx, t, srv.Endpoint(), "loadgen", "--topic="+inTopic, "--messages=30000", "--rate=0", "--poison=0.01", "--report="+sent)
 
-	srv.Order(pubsubtest.Rule{Method: "Publish", Probability: 0.1, Seed: 1}, pubsubtest.Fail(status.Error(codes.Unavailable, "busy")))
-	lost := srv.Order(pubsubtest.Rule{Method: "Publish", Probability: 0.05, Seed: 2},
+	srv.Order(pubsubtest.Rule{Method: "Publish", FirstAttempt: true, Probability: 0.1, Seed: 1}, pubsubtest.Fail(status.Error(codes.Unavailable, "busy")))
+	lost := srv.Order(pubsubtest.Rule{Method: "Publish", FirstAttempt: true, Every: 7},
 		pubsubtest.CarryOut(), pubsubtest.Fail(status.Error(codes.Unavailable, "lost")))
 	mustExecute(ctx, t, srv.Endpoint(), "relay", "--input_subscriptions="+inSub, "--output_topic="+outTopic, "--stop_when_idle=3s")
 

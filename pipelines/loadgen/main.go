@@ -27,17 +27,18 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return program.Misused(stderr, "loadgen", err)
 	}
 	screen := program.NewConsole(stderr)
+	defer screen.Close()
 	program.LogTo(screen, s.Verbose)
 	ctx, done := program.UntilInterrupted(ctx, screen, func() string { return "no more messages are made; those on their way are waited for" })
 	defer done()
 	if s.DryRun {
-		return s.plan().DryRun(ctx, s.Connection, stdout, stderr)
+		return s.plan().DryRun(ctx, s.Connection, stdout, screen)
 	}
-	if code, ready := program.Ready(ctx, "loadgen", stderr, s.Connection, s.resource()); !ready {
+	if code, ready := program.Ready(ctx, "loadgen", screen, s.Connection, s.resource()); !ready {
 		return code
 	}
 	r, err := generateLoad(ctx, s, screen)
-	return conclude(ctx, s, r, err, stdout, stderr)
+	return conclude(ctx, s, r, err, stdout, screen)
 }
 
 // conclude reports how a run has ended and returns the exit code.

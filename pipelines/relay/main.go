@@ -27,12 +27,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return program.Misused(stderr, "relay", err)
 	}
 	screen := program.NewConsole(stderr)
+	defer screen.Close()
 	program.LogTo(screen, s.Verbose)
 	ctx, done := program.UntilInterrupted(ctx, screen, stopping)
 	defer done()
 	switch {
 	case s.DryRun && program.Runner() != "dataflow":
-		return s.plan().DryRun(ctx, s.Connection, stdout, stderr)
+		return s.plan().DryRun(ctx, s.Connection, stdout, screen)
 	case s.embedded:
 		return runEmbedded(ctx, s, stdout, screen)
 	}

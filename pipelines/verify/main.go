@@ -28,18 +28,19 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return program.Misused(stderr, "verify", err)
 	}
 	screen := program.NewConsole(stderr)
+	defer screen.Close()
 	program.LogTo(screen, s.Verbose)
 	ctx, done := program.UntilInterrupted(ctx, screen, func() string { return "what is counted is being acknowledged, the rest returned" })
 	defer done()
 	if s.DryRun {
-		return s.plan().DryRun(ctx, s.Connection, stdout, stderr)
+		return s.plan().DryRun(ctx, s.Connection, stdout, screen)
 	}
-	if code, ready := program.Ready(ctx, "verify", stderr, s.Connection, s.resource()); !ready {
+	if code, ready := program.Ready(ctx, "verify", screen, s.Connection, s.resource()); !ready {
 		return code
 	}
 	t := newTally(s.expect)
 	elapsed, err := count(ctx, s, t, screen)
-	return conclude(ctx, s, t, elapsed, err, stdout, stderr)
+	return conclude(ctx, s, t, elapsed, err, stdout, screen)
 }
 
 // errNothing is the verdict on a read to which nothing has come, and nothing was told

@@ -31,13 +31,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return program.Misused(stderr, "windowcount", err)
 	}
 	screen := program.NewConsole(stderr)
+	defer screen.Close()
 	program.LogTo(screen, s.Verbose)
 	ctx, done := program.UntilInterrupted(ctx, screen, func() string { return "the open windows count what they have; what was not read is returned" })
 	defer done()
 	if s.DryRun {
-		return s.plan().DryRun(ctx, s.Connection, stdout, stderr)
+		return s.plan().DryRun(ctx, s.Connection, stdout, screen)
 	}
-	if code, ready := program.Ready(ctx, "windowcount", stderr, s.Connection, s.resources()...); !ready {
+	if code, ready := program.Ready(ctx, "windowcount", screen, s.Connection, s.resources()...); !ready {
 		return code
 	}
 	return count(ctx, s, stdout, screen)

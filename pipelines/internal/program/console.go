@@ -51,6 +51,15 @@ func (c *Console) Size() (columns, rows int) {
 	return 80, 24
 }
 
+// Close has nothing written any more. The log that goes to the console outlives a run:
+// Beam's goroutines go on for a moment, and whoever was given the writer may be reading
+// what was written.
+func (c *Console) Close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.w = io.Discard
+}
+
 // Write writes whole lines.
 func (c *Console) Write(p []byte) (int, error) {
 	c.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -61,6 +62,26 @@ func TestConsole_ALineGoesAboveWhatIsShown(t *testing.T) {
 	c.Show("")
 	if got := out.take(); got != "\x1b[1A\x1b[J" {
 		t.Errorf("nothing any more: %q", got)
+	}
+}
+
+// What a job logs after its end met the test that was reading what was said.
+func TestConsole_IsSilentOnceItIsClosed(t *testing.T) {
+	var out bytes.Buffer // without a lock: the race detector looks at it
+	c := NewConsole(&out)
+	LogTo(c, false)
+	logged := make(chan struct{})
+	go func() { // The test waits for it.
+		defer close(logged)
+		for range 100 {
+			slog.Warn("late")
+		}
+	}()
+	c.Close()
+	before := out.Len()
+	<-logged
+	if out.Len() != before {
+		t.Errorf("was %d bytes long, is %d", before, out.Len())
 	}
 }
 

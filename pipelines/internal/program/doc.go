@@ -15,6 +15,7 @@
 //			return program.Misused(stderr, "name", err)
 //		}
 //		screen := program.NewConsole(stderr)
+//		defer screen.Close()
 //		program.LogTo(screen, s.Verbose)
 //		ctx, done := program.UntilInterrupted(ctx, screen, farewell)
 //		defer done()
