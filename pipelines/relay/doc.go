@@ -4,11 +4,21 @@
 //	      --output_topic=projects/p/topics/moved
 //
 // Data and attributes are kept; attributes that the service would refuse from a
-// publisher, those whose key begins with "goog", are stripped. The order of
-// messages is not kept: one that has an ordering key fails the relay, unless
-// --drop_ordering_keys has it published without its key. A message is
+// publisher, those whose key begins with "goog", are stripped. A message is
 // acknowledged after its copy was published and its bundle has committed: none is
 // lost, some may be published twice after a failure.
+//
+// The order of messages is not kept: one that has an ordering key fails the relay,
+// unless --ordering keeps the order of the messages of a key, from subscriptions that
+// have message ordering, or --drop_ordering_keys publishes it without its key.
+//
+// With --output_topic_attribute each message goes to the topic whose full name is in
+// that attribute. Topics and subscriptions must exist, unless --create_topics and
+// --create_subscriptions have missing ones created.
+//
+// A message that the service can never take, which is rare for one that it has
+// delivered, fails the relay; --failure_policy drops it, or sends it to the
+// --dead_letter_topic, in an envelope with the reason.
 //
 // It goes on until it is interrupted, or until --max_messages, --max_duration or
 // --stop_when_idle ends it. An interrupt (SIGINT, SIGTERM) ends it cleanly: what

@@ -2,42 +2,17 @@ package main
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 
 	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/program"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio"
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/dlq"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/options"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/sink"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/source"
 )
-
-func init() {
-	sink.RegisterEncoder(republish)
-	sink.RegisterEncoder(republishWithoutKey)
-}
-
-// errOrderingKey is what republish returns: the sink refuses such a message too,
-// and does not know what a user of the relay can do about it.
-var errOrderingKey = errors.New("the message has an ordering key, and the relay does not keep the order of messages: --drop_ordering_keys publishes them without their keys")
-
-// republish is a message as the service takes it from a publisher.
-func republish(m *pubsubio.Message) (*pubsubio.Message, error) {
-	if m.OrderingKey != "" {
-		return nil, errOrderingKey
-	}
-	return m.Republishable(), nil
-}
-
-// republishWithoutKey is republish for --drop_ordering_keys: two functions,
-// because workers know an encoder by its name alone.
-func republishWithoutKey(m *pubsubio.Message) (*pubsubio.Message, error) {
-	out := m.Republishable()
-	out.OrderingKey = ""
-	return out, nil
-}
 
 // build adds the relay to scope.
 func build(scope beam.Scope, s settings) error {
@@ -45,33 +20,72 @@ func build(scope beam.Scope, s settings) error {
 	if err != nil {
 		return err
 	}
-	encode := republish
-	if s.dropKeys {
-		encode = republishWithoutKey
+	if s.topicAttribute == "" {
+		_, err = sink.TryWrite(scope, sinkConfig(s), s.encoder(), messages)
+		return err
 	}
-	_, err = sink.TryWrite(scope, sinkConfig(s), encode, messages)
+	to, err := beam.TryParDo(scope, &router{Attribute: s.topicAttribute, Otherwise: s.topic}, messages)
+	if err != nil {
+		return err
+	}
+	_, err = sink.TryWrite(scope, sinkConfig(s), s.routedEncoder(), to[0])
 	return err
 }
 
 func sourceConfig(s settings) source.Config {
-	return source.Config{
+	c := source.Config{
 		Subscriptions:         source.From(s.subscriptions...),
+		StartPosition:         s.position,
 		Limit:                 s.limit,
 		EmulatorEndpoint:      s.Connection.EmulatorEndpoint,
 		Endpoint:              s.Connection.Endpoint,
 		ServiceAccountKeyFile: s.Connection.ServiceAccountKeyFile,
 	}
+	if s.ordering {
+		c.Ordering = options.PerKey
+	}
+	if s.subscribeTo != "" {
+		for i := range c.Subscriptions {
+			c.Subscriptions[i].Create = &options.SubscriptionCreate{Topic: s.subscribeTo, EnableMessageOrdering: s.ordering}
+		}
+	}
+	return c
 }
 
 func sinkConfig(s settings) sink.Config {
-	return sink.Config{
+	c := sink.Config{
 		Topic: s.topic,
 		// A mistyped --output_topic must not become a topic that nobody reads.
 		CreateDisposition:     options.CreateNever,
+		Publisher:             options.Publisher{EnableMessageOrdering: s.ordering},
+		OnFailure:             s.onFailure(),
 		EmulatorEndpoint:      s.Connection.EmulatorEndpoint,
 		Endpoint:              s.Connection.Endpoint,
 		ServiceAccountKeyFile: s.Connection.ServiceAccountKeyFile,
 	}
+	if s.createTopics {
+		c.CreateDisposition = options.CreateIfNeeded
+	}
+	if s.topicAttribute != "" {
+		c.Topic, c.Resolve = "", sink.ResolveWith(topicOf)
+	}
+	return c
+}
+
+// onFailure is what becomes of a message that the service can never take.
+func (s settings) onFailure() sink.FailurePolicy {
+	switch s.failurePolicy() {
+	case policyDrop:
+		return sink.LogAndDrop()
+	case policyDeadLetter:
+		return sink.SendTo(dlq.Config{
+			Topic:                 s.deadLetterTopic,
+			EmulatorEndpoint:      s.Connection.EmulatorEndpoint,
+			Endpoint:              s.Connection.Endpoint,
+			ServiceAccountKeyFile: s.Connection.ServiceAccountKeyFile,
+		})
+	}
+	return sink.Fail()
 }
 
 // relay runs the pipeline to its end and tells meanwhile how far it is. The
