@@ -19,26 +19,10 @@ func (v *visit) fill(ctx context.Context) bool {
 	if v.emitted == 0 || v.quota.used() || !v.reader.flows(v.budget.fillDelay) {
 		return false
 	}
-	timer := time.NewTimer(v.budget.fillFor(time.Now()))
-	defer timer.Stop()
-	for {
-		changed := v.group.changed.changed()
-		switch {
-		case v.reader.check(v.attempt) != nil || v.group.othersReady(v.reader):
-			return false
-		case v.reader.buffered() > 0:
-			return true
-		}
-		select {
-		case <-changed:
-		case <-timer.C:
-			return false
-		case <-v.group.run.Stopping():
-			return false
-		case <-ctx.Done():
-			return false
-		}
-	}
+	over := func() bool { return v.group.othersReady(v.reader) }
+	limit := v.budget.fillFor(time.Now())
+	v.await(ctx, limit, v.group.run.Stopping(), func() bool { return v.reader.buffered() > 0 || over() })
+	return v.reader.buffered() > 0 && !over() && v.reader.check(v.attempt) == nil
 }
 
 // flows reports whether responses come at most that far apart, and the service may

@@ -159,10 +159,10 @@ func (v *visit) ended(r restriction) bool {
 	return r.Mode == settling || v.quota.used() || v.group.finished(time.Now(), r.deadline())
 }
 
-// await returns once ready reports true, or after insideWait, or when the bundle
-// is void or stop is closed.
-func (v *visit) await(ctx context.Context, stop <-chan struct{}, ready func() bool) {
-	timer := time.NewTimer(insideWait)
+// await returns once ready reports true, or after limit, or when the bundle is void
+// or stop is closed.
+func (v *visit) await(ctx context.Context, limit time.Duration, stop <-chan struct{}, ready func() bool) {
+	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	for {
 		changed := v.group.changed.changed()
@@ -183,11 +183,11 @@ func (v *visit) await(ctx context.Context, stop <-chan struct{}, ready func() bo
 
 // awaitMessages waits a moment for any reader of the Read to have something.
 func (v *visit) awaitMessages(ctx context.Context) {
-	v.await(ctx, v.group.run.Stopping(), func() bool { return v.group.ready(nil) > 0 })
+	v.await(ctx, insideWait, v.group.run.Stopping(), func() bool { return v.group.ready(nil) > 0 })
 }
 
 // awaitSettled waits a moment for nothing to be owed. A run that is stopping is
 // what it works for, and no reason to hurry.
 func (v *visit) awaitSettled(ctx context.Context) {
-	v.await(ctx, nil, func() bool { return v.reader.owed() == 0 })
+	v.await(ctx, insideWait, nil, func() bool { return v.reader.owed() == 0 })
 }
