@@ -18,27 +18,20 @@ func main() {
 // run is the program: it returns the exit code. The end of ctx is an interrupt.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	s, faults := parseFlags(args)
-	program.InitBeam()
-	if s.Help {
-		manual.Print(stdout, ownFlags(new(settings)))
-		return program.ExitDone
-	}
-	if err := errors.Join(faults, s.validate()); err != nil {
-		return program.Misused(stderr, "loadgen", err)
-	}
-	screen := program.NewConsole(stderr)
-	defer screen.Close()
-	program.LogTo(screen, s.Verbose)
-	ctx, done := program.UntilInterrupted(ctx, screen, func() string { return "no more messages are made; those on their way are waited for" })
-	defer done()
-	if s.DryRun {
-		return s.plan().DryRun(ctx, s.Connection, stdout, screen)
-	}
-	if code, ready := program.Ready(ctx, "loadgen", screen, s.Connection, s.resource()); !ready {
-		return code
-	}
-	r, err := generateLoad(ctx, s, screen)
-	return conclude(ctx, s, r, err, stdout, screen)
+	return program.Frame{
+		Name:     "loadgen",
+		Manual:   manual,
+		Flags:    ownFlags(new(settings)),
+		Common:   &s.Common,
+		Validate: func() error { return errors.Join(faults, s.validate()) },
+		Stopping: func() string { return "no more messages are made; those on their way are waited for" },
+		Plan:     s.plan,
+		Uses:     func() []program.Resource { return []program.Resource{s.resource()} },
+		Work: func(ctx context.Context, screen *program.Console) int {
+			r, err := generateLoad(ctx, s, screen)
+			return conclude(ctx, s, r, err, stdout, screen)
+		},
+	}.Run(ctx, stdout, stderr)
 }
 
 // conclude reports how a run has ended and returns the exit code.

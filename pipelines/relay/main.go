@@ -18,27 +18,22 @@ func main() {
 // run is the program: it returns the exit code. The end of ctx is an interrupt.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	s, faults := parseFlags(args)
-	program.InitBeam()
-	if s.Help {
-		manual.Print(stdout, ownFlags(new(settings)))
-		return program.ExitDone
-	}
-	if err := errors.Join(faults, s.validate()); err != nil {
-		return program.Misused(stderr, "relay", err)
-	}
-	screen := program.NewConsole(stderr)
-	defer screen.Close()
-	program.LogTo(screen, s.Verbose)
-	ctx, done := program.UntilInterrupted(ctx, screen, stopping)
-	defer done()
-	switch {
-	case s.DryRun && program.Runner() != "dataflow":
-		return s.plan().DryRun(ctx, s.Connection, stdout, screen)
-	case s.embedded:
-		return runEmbedded(ctx, s, stdout, screen)
-	}
-	r, err := relay(ctx, s, screen)
-	return conclude(ctx, s, r, nil, err, stdout, screen)
+	return program.Frame{
+		Name:     "relay",
+		Manual:   manual,
+		Flags:    ownFlags(new(settings)),
+		Common:   &s.Common,
+		Validate: func() error { return errors.Join(faults, s.validate()) },
+		Stopping: stopping,
+		Plan:     s.plan,
+		Work: func(ctx context.Context, screen *program.Console) int {
+			if s.embedded {
+				return runEmbedded(ctx, s, stdout, screen)
+			}
+			r, err := relay(ctx, s, screen)
+			return conclude(ctx, s, r, nil, err, stdout, screen)
+		},
+	}.Run(ctx, stdout, stderr)
 }
 
 // stopping says what becomes of messages when the relay is interrupted.

@@ -19,28 +19,21 @@ func main() {
 // run is the program: it returns the exit code. The end of ctx is an interrupt.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	s, faults := parseFlags(args)
-	program.InitBeam()
-	if s.Help {
-		manual.Print(stdout, ownFlags(new(settings)))
-		return program.ExitDone
-	}
-	if err := errors.Join(faults, s.validate()); err != nil {
-		return program.Misused(stderr, "verify", err)
-	}
-	screen := program.NewConsole(stderr)
-	defer screen.Close()
-	program.LogTo(screen, s.Verbose)
-	ctx, done := program.UntilInterrupted(ctx, screen, func() string { return "what is counted is being acknowledged, the rest returned" })
-	defer done()
-	if s.DryRun {
-		return s.plan().DryRun(ctx, s.Connection, stdout, screen)
-	}
-	if code, ready := program.Ready(ctx, "verify", screen, s.Connection, s.resource()); !ready {
-		return code
-	}
-	t := newTally(s.expect)
-	elapsed, err := count(ctx, s, t, screen)
-	return conclude(ctx, s, t, elapsed, err, stdout, screen)
+	return program.Frame{
+		Name:     "verify",
+		Manual:   manual,
+		Flags:    ownFlags(new(settings)),
+		Common:   &s.Common,
+		Validate: func() error { return errors.Join(faults, s.validate()) },
+		Stopping: func() string { return "what is counted is being acknowledged, the rest returned" },
+		Plan:     s.plan,
+		Uses:     func() []program.Resource { return []program.Resource{s.resource()} },
+		Work: func(ctx context.Context, screen *program.Console) int {
+			t := newTally(s.expect)
+			elapsed, err := count(ctx, s, t, screen)
+			return conclude(ctx, s, t, elapsed, err, stdout, screen)
+		},
+	}.Run(ctx, stdout, stderr)
 }
 
 // errNothing is the verdict on a read to which nothing has come, and nothing was told

@@ -22,26 +22,19 @@ func main() {
 // run is the program: it returns the exit code. The end of ctx is an interrupt.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	s, faults := parseFlags(args)
-	program.InitBeam()
-	if s.Help {
-		manual.Print(stdout, ownFlags(new(settings)))
-		return program.ExitDone
-	}
-	if err := errors.Join(faults, s.validate()); err != nil {
-		return program.Misused(stderr, "windowcount", err)
-	}
-	screen := program.NewConsole(stderr)
-	defer screen.Close()
-	program.LogTo(screen, s.Verbose)
-	ctx, done := program.UntilInterrupted(ctx, screen, func() string { return "the open windows count what they have; what was not read is returned" })
-	defer done()
-	if s.DryRun {
-		return s.plan().DryRun(ctx, s.Connection, stdout, screen)
-	}
-	if code, ready := program.Ready(ctx, "windowcount", screen, s.Connection, s.resources()...); !ready {
-		return code
-	}
-	return count(ctx, s, stdout, screen)
+	return program.Frame{
+		Name:     "windowcount",
+		Manual:   manual,
+		Flags:    ownFlags(new(settings)),
+		Common:   &s.Common,
+		Validate: func() error { return errors.Join(faults, s.validate()) },
+		Stopping: func() string { return "the open windows count what they have; what was not read is returned" },
+		Plan:     s.plan,
+		Uses:     s.resources,
+		Work: func(ctx context.Context, screen *program.Console) int {
+			return count(ctx, s, stdout, screen)
+		},
+	}.Run(ctx, stdout, stderr)
 }
 
 // count runs the pipeline to its end, shows meanwhile what it counts, and returns the

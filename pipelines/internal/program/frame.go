@@ -1,0 +1,56 @@
+package program
+
+import (
+	"context"
+	"flag"
+	"io"
+)
+
+// A Frame is what every program does around its own work.
+type Frame struct {
+	// Name is the program's.
+	Name string
+	// Manual and Flags are what --help prints.
+	Manual Manual
+	Flags  *flag.FlagSet
+	// Common are the flags that all programs have, as they were read.
+	Common *Common
+	// Validate returns everything that is wrong with the flags.
+	Validate func() error
+	// Stopping says what happens now, at an interrupt.
+	Stopping func() string
+	// Plan is what --dry_run checks and prints.
+	Plan func() Plan
+	// Uses are the resources that are looked at before the work begins; nil looks at
+	// none.
+	Uses func() []Resource
+	// Work is the program's own, and returns the exit code.
+	Work func(ctx context.Context, screen *Console) int
+}
+
+// Run runs the program and returns the exit code. The end of ctx is an interrupt.
+func (f Frame) Run(ctx context.Context, stdout, stderr io.Writer) int {
+	InitBeam()
+	if f.Common.Help {
+		f.Manual.Print(stdout, f.Flags)
+		return ExitDone
+	}
+	if err := f.Validate(); err != nil {
+		return Misused(stderr, f.Name, err)
+	}
+	screen := NewConsole(stderr)
+	defer screen.Close()
+	LogTo(screen, f.Common.Verbose)
+	ctx, done := UntilInterrupted(ctx, screen, f.Stopping)
+	defer done()
+	// On Dataflow the flag is Beam's own.
+	if f.Common.DryRun && Runner() != "dataflow" {
+		return f.Plan().DryRun(ctx, f.Common.Connection, stdout, screen)
+	}
+	if f.Uses != nil {
+		if code, ready := Ready(ctx, f.Name, screen, f.Common.Connection, f.Uses()...); !ready {
+			return code
+		}
+	}
+	return f.Work(ctx, screen)
+}
