@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
-	"github.com/apache/beam/sdks/v2/go/pkg/beam/log"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
 
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio"
@@ -37,7 +36,6 @@ func ExampleService() {
 		return
 	}
 
-	log.LogLevel = "warn"
 	p, s := beam.NewPipelineWithRoot()
 	emulated := pubsubio.Service{EmulatorEndpoint: srv.Endpoint()}
 	lines := emulated.Read(s, "shop", pubsubio.ReadOptions{Subscription: "lines"})

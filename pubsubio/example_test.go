@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
-	"github.com/apache/beam/sdks/v2/go/pkg/beam/log"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
 
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio"
@@ -44,7 +43,6 @@ func Example() {
 		}
 	}
 
-	log.LogLevel = "warn"
 	beam.Init()
 	p, s := beam.NewPipelineWithRoot()
 	lines := source.Read(s, source.Config{
