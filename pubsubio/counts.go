@@ -53,9 +53,10 @@ type Counts struct {
 	PendingAcks, Buffered, BufferedBytes, OpenStreams, ParkedSplits int64
 	// DecodeFailures is how many messages were refused by the decoder, or for their
 	// event time. Of those, MessagesDropped is how many the policy dropped,
-	// MessagesNackedByPolicy how many it returned, and MessagesDeadLettered how many a
-	// dead-letter queue was handed. A message that comes again counts again.
-	DecodeFailures, MessagesDropped, MessagesNackedByPolicy, MessagesDeadLettered int64
+	// MessagesNackedByPolicy how many it returned, MessagesLeft how many it left for
+	// others, and MessagesDeadLettered how many a dead-letter queue was handed. A message
+	// that comes again counts again.
+	DecodeFailures, MessagesDropped, MessagesNackedByPolicy, MessagesLeft, MessagesDeadLettered int64
 	// TimestampsInSeconds is how many event times were numbers that look like
 	// seconds where milliseconds are expected.
 	TimestampsInSeconds int64
@@ -134,6 +135,7 @@ func (c *Counts) addSource(s *stats.Source) {
 	c.DecodeFailures += s.DecodeFailures.Load()
 	c.MessagesDropped += s.Dropped.Load()
 	c.MessagesNackedByPolicy += s.Nacked.Load()
+	c.MessagesLeft += s.Left.Load()
 	c.MessagesDeadLettered += s.DeadLetters.Load()
 	c.TimestampsInSeconds += s.TimestampsInSeconds.Load()
 	c.Lapsed += s.Lapsed.Load()

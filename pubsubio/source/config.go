@@ -57,14 +57,15 @@ type Config struct {
 	// [options.PerKey] the messages of an ordering key are emitted in the order in which
 	// they were published; the package comment says what that promises. Every
 	// subscription must have message ordering, Splits and Subscriber.Streams are 1, and
-	// OnDecodeFailure cannot be [Nack].
+	// OnDecodeFailure cannot be [Nack] or [Leave].
 	Ordering options.Ordering
 
 	// OnDecodeFailure says what becomes of a message that the decoder refuses, by an
 	// error or a panic, or that has no usable TimestampAttribute. Default [Fail]. What
 	// a later step of the pipeline makes of a record fails the bundle, whatever is set
-	// here. [Nack] is refused beside Ordering options.PerKey, and at the start where a
-	// subscription has no dead-letter policy; [EmitFailed] needs [ReadWithFailures].
+	// here. [Nack] and [Leave] are refused beside Ordering options.PerKey, Nack also at the
+	// start where a subscription has no dead-letter policy; [EmitFailed] needs
+	// [ReadWithFailures].
 	OnDecodeFailure FailurePolicy
 
 	// NackDelay is how long a message stays away that [Nack] returns, the first time;
@@ -199,8 +200,8 @@ func (c Config) Validate() error {
 	}
 	c.OnDecodeFailure.faults(&f)
 	c.decodeFaults(&f)
-	if c.OnDecodeFailure.kind == nack && c.Ordering == options.PerKey {
-		f.Add("source.Config.OnDecodeFailure", "source.Nack()", "must be another policy beside Ordering options.PerKey: the service would hold back the messages of a key behind the returned one")
+	if k := c.OnDecodeFailure.kind; (k == nack || k == leave) && c.Ordering == options.PerKey {
+		f.Add("source.Config.OnDecodeFailure", c.OnDecodeFailure, "must be another policy beside Ordering options.PerKey: the service would hold back the messages of a key behind the returned one")
 	}
 	if c.Splits > 1 && c.Limit.MaxMessages > 0 {
 		f.Add("source.Config.Splits", c.Splits, "must be 1 beside Limit.MaxMessages, which splits cannot count together")
@@ -230,7 +231,7 @@ func (c Config) decodeFaults(f *options.Faults) {
 		f.Add("source.Config.NackDelay", d, "must be whole seconds from 1s to 600s, or options.Disabled")
 	}
 	if c.NackDelay != 0 && c.OnDecodeFailure.kind != nack {
-		f.Add("source.Config.NackDelay", c.NackDelay, fmt.Sprintf("must be unset beside OnDecodeFailure %v, which returns no message", c.OnDecodeFailure))
+		f.Add("source.Config.NackDelay", c.NackDelay, fmt.Sprintf("must be unset beside OnDecodeFailure %v, which has no use for it", c.OnDecodeFailure))
 	}
 	attribute := func(field, key string) {
 		if len(key) > maxAttributeKey || !utf8.ValidString(key) {

@@ -17,7 +17,7 @@ import (
 // A disposal carries out the failure policy for what one call of ProcessElement
 // refuses.
 //
-// Drop and Nack settle a message with the service at once and by itself: it leaves the
+// Drop, Nack and Leave settle a message at once and by itself: it leaves the
 // ledger, so nothing that becomes of the bundle settles it again. Under EmitFailed and
 // SendTo it stays in the ledger, as if it had been decoded. What was emitted is as
 // durable as the records of the bundle. What was handed to a queue is flushed before
@@ -66,6 +66,9 @@ func (p *disposal) take(ctx context.Context, v *visit, d *delivery, err error) e
 	case nack:
 		p.counts.Nacked.Add(1)
 		return v.reader.nack(v.attempt, id, nackDelay(v.reader.config.NackDelay, d.attempt))
+	case leave:
+		p.counts.Left.Add(1)
+		return v.reader.setAside(v.attempt, id)
 	case emitFailed:
 		f, at := newFailed(v, d, err)
 		p.emit(at, f)

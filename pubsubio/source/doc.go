@@ -64,6 +64,7 @@
 //	Fail        returned, with all of its bundle, which fails
 //	Drop        acknowledged at once, and logged
 //	Nack        returned at once, to stay away for Config.NackDelay
+//	Leave       left for others, and returned when the read ends
 //	EmitFailed  emitted on a second output, acknowledged with its bundle
 //	SendTo      handed to a dead-letter queue, acknowledged with its bundle
 //
@@ -95,7 +96,7 @@
 // (returned), messagesLapsed (dropped from the buffer), emittedMessagesLapsed,
 // messagesUnacknowledged, duplicatesSuppressed (came again while held),
 // copiesSuppressed (by IDAttribute); decodeFailures, and of these messagesDropped,
-// messagesNackedByPolicy and deadLetters; timestampsInSeconds;
+// messagesNackedByPolicy, messagesLeft and deadLetters; timestampsInSeconds;
 // committedByFinalization, committedByResume, committedByPipeline; streamsReopened,
 // splitsParked, subscriberShutdownsAbandoned (readers that did not close in time);
 // errorClass.<CODE>.errors (calls and openings of streams that failed). The

@@ -63,6 +63,12 @@ func errUnconfirmed(subscription string, messages int, limit time.Duration, last
 	return callError(act, subscription, last)
 }
 
+// errAllAside says that so much was left for others that the service sends nothing more.
+func errAllAside(subscription string, messages int, bytes int64) error {
+	return fmt.Errorf("source: %s: %d messages of %d bytes are left for others (OnDecodeFailure source.Leave()), which is all that the service sends before some are acknowledged: "+
+		"raise options.Subscriber.MaxOutstandingMessages and MaxOutstandingBytes above what is to be left, or leave less", subscription, messages, bytes)
+}
+
 // errNeverCommitted says that the runner does not do what acknowledging needs.
 func errNeverCommitted(subscription string, messages int, limit time.Duration) error {
 	return fmt.Errorf("source: %s: %d emitted messages have waited %v for a bundle to be finalized, and none ever was: "+

@@ -34,5 +34,6 @@ const (
 	staged                 // emitted by an attempt that is in the ledger
 	committed              // to be acknowledged
 	copied                 // with another message, whose fate it shares
+	aside                  // left for others, until the read ends
 	gone                   // acknowledged, returned or dropped
 )

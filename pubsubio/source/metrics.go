@@ -30,6 +30,7 @@ var counters = []struct {
 	{counter("decodeFailures"), func(s *stats.Source) *stats.Count { return &s.DecodeFailures }},
 	{counter("messagesDropped"), func(s *stats.Source) *stats.Count { return &s.Dropped }},
 	{counter("messagesNackedByPolicy"), func(s *stats.Source) *stats.Count { return &s.Nacked }},
+	{counter("messagesLeft"), func(s *stats.Source) *stats.Count { return &s.Left }},
 	{counter("deadLetters"), func(s *stats.Source) *stats.Count { return &s.DeadLetters }},
 	{counter("timestampsInSeconds"), func(s *stats.Source) *stats.Count { return &s.TimestampsInSeconds }},
 	{counter("copiesSuppressed"), func(s *stats.Source) *stats.Count { return &s.Copies }},

@@ -23,7 +23,7 @@ func reportAll(ctx context.Context, _ string) {
 		&s.Received, &s.Acknowledged, &s.Returned, &s.Lapsed, &s.Unacknowledged, &s.Redelivered,
 		&s.ByFinalization, &s.ByResume, &s.ByPipeline, &s.StreamsReopened, &s.SplitsParked, &s.ShutdownsAbandoned,
 		&s.Errors[codes.Unavailable], &s.Errors[codes.Canceled],
-		&s.LapsedEmitted, &s.Copies, &s.DecodeFailures, &s.Dropped, &s.Nacked, &s.DeadLetters, &s.TimestampsInSeconds,
+		&s.LapsedEmitted, &s.Copies, &s.DecodeFailures, &s.Dropped, &s.Nacked, &s.Left, &s.DeadLetters, &s.TimestampsInSeconds,
 	} {
 		c.Add(int64(i + 1))
 	}
@@ -70,7 +70,7 @@ func TestMetrics_AreReportedUnderTheirNames(t *testing.T) {
 		"commitMillis": 40,
 		// The two errors above are the 13th and 14th.
 		"emittedMessagesLapsed": 15, "copiesSuppressed": 16, "decodeFailures": 17, "messagesDropped": 18,
-		"messagesNackedByPolicy": 19, "deadLetters": 20, "timestampsInSeconds": 21,
+		"messagesNackedByPolicy": 19, "messagesLeft": 20, "deadLetters": 21, "timestampsInSeconds": 22,
 	}
 	for name, n := range want {
 		if got[name] != n {

@@ -9,7 +9,7 @@ import (
 )
 
 // A FailurePolicy says what becomes of a message that the decoder refuses: [Fail],
-// which is the zero value, [Drop], [Nack], [EmitFailed] or [SendTo]. The field
+// which is the zero value, [Drop], [Nack], [Leave], [EmitFailed] or [SendTo]. The field
 // Config.OnDecodeFailure says which messages these are.
 //
 // Records that the decoder emitted before it refused the message stay, under any
@@ -27,6 +27,7 @@ const (
 	nack
 	emitFailed
 	sendTo
+	leave
 )
 
 // Fail fails the bundle: its messages are returned and come again. A runner that
@@ -51,6 +52,21 @@ func Drop() FailurePolicy { return FailurePolicy{kind: drop} }
 // that what a later delivery of it is decoded into may be late, and does not keep a
 // read from being idle. It is refused beside options.PerKey.
 func Nack() FailurePolicy { return FailurePolicy{kind: nack} }
+
+// Leave leaves the message in the subscription, for whoever reads it after this read:
+// it is neither emitted nor acknowledged, whatever becomes of its bundle, stays leased
+// while the read goes on, so that it comes to nobody, and is returned when the read
+// ends. It is for a read that ends and takes some of the messages only, those which a
+// decoder does not refuse, as package pipelines' replay does with dead letters.
+//
+// A message that is left holds no watermark and does not keep a read from being idle;
+// it counts once for Limit.MaxMessages, and against MaxOutstandingMessages and
+// MaxOutstandingBytes until the read ends: once those are reached the service sends
+// nothing more, and the bundle fails. Each costs about half a kilobyte of memory. Where
+// the worker is killed, messages come again once their leases lapse, ten minutes later
+// at most. The return counts as a delivery attempt. It is refused beside
+// options.PerKey.
+func Leave() FailurePolicy { return FailurePolicy{kind: leave} }
 
 // EmitFailed emits the message and the reason on a second output, which
 // [ReadWithFailures] returns. The message is acknowledged once its bundle has
@@ -78,6 +94,8 @@ func (p FailurePolicy) String() string {
 		return "source.EmitFailed()"
 	case sendTo:
 		return fmt.Sprintf("source.SendTo(%T)", p.queue)
+	case leave:
+		return "source.Leave()"
 	default:
 		return fmt.Sprintf("source.FailurePolicy(%d)", int(p.kind))
 	}
@@ -86,7 +104,7 @@ func (p FailurePolicy) String() string {
 // faults records in f what would keep a worker from following p.
 func (p FailurePolicy) faults(f *options.Faults) {
 	const in = "source.Config.OnDecodeFailure"
-	if p.kind < fail || p.kind > sendTo {
+	if p.kind < fail || p.kind > leave {
 		f.Add(in, p, "must be one of the policies of package source")
 	}
 	if p.kind != sendTo {

@@ -8,7 +8,7 @@ import (
 )
 
 func TestFailurePolicy_SurvivesTheWayToTheWorkers(t *testing.T) {
-	for _, p := range []FailurePolicy{Fail(), Drop(), Nack(), EmitFailed(), SendTo(fakeQueue{Name: "q"})} {
+	for _, p := range []FailurePolicy{Fail(), Drop(), Nack(), Leave(), EmitFailed(), SendTo(fakeQueue{Name: "q"})} {
 		b, err := json.Marshal(Config{OnDecodeFailure: p})
 		if err != nil {
 			t.Fatal(err)

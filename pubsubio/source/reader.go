@@ -53,6 +53,8 @@ type reader struct {
 	gap         time.Duration      // between it and the one before
 	told        time.Time          // the watermark that the restriction has reported
 	nacking     bool               // something was nacked, so that nacks runs
+	aside       []*held            // left for others, until the streams are closed
+	asideBytes  int64              // of those
 	leaving     []*held            // to be returned once the streams have ended
 	late        []late             // what came while they were being closed, as well
 	ending      bool               // its restriction reads nothing more, and waits for what is owed
@@ -155,6 +157,7 @@ func (r *reader) stopLocked() {
 	}
 	// On an open stream they would come again, and count another delivery.
 	r.bufferLocked(func() { r.leaving = append(r.leaving, r.fifo.clear()...) })
+	r.leaving = append(r.leaving, r.takeAsideLocked()...)
 	r.returnOnceClosedLocked()
 }
 

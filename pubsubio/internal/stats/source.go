@@ -25,6 +25,7 @@ type Source struct {
 	DecodeFailures      Count // messages that the decoder refused, or that had no event time
 	Dropped             Count // of those, dropped by the policy
 	Nacked              Count // of those, returned by the policy; in Returned, too, once that is answered
+	Left                Count // of those, left for others by the policy
 	DeadLetters         Count // of those, handed to a dead-letter queue
 	TimestampsInSeconds Count // event times that look like seconds
 
