@@ -1,0 +1,413 @@
+package relay
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/program"
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio"
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/pubsubtest"
+)
+
+const (
+	inTopic  = "projects/p/topics/input"
+	inSub    = "projects/p/subscriptions/input"
+	in2Topic = "projects/p/topics/input2"
+	in2Sub   = "projects/p/subscriptions/input2"
+	outTopic = "projects/p/topics/out"
+)
+
+// asRelay, in the environment, makes the test binary the relay.
+const asRelay = "RELAY_TEST_RUN_MAIN"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asRelay) != "" {
+		os.Exit(Run(context.Background(), "", os.Args[1:], os.Stdout, os.Stderr))
+	}
+	flag.Parse()
+	os.Exit(m.Run())
+}
+
+// An outcome is what a run of the program has left.
+type outcome struct {
+	code           int
+	stdout, stderr string
+	report         report
+}
+
+// runRelay runs the program to its end, in this process.
+func runRelay(ctx context.Context, t *testing.T, args ...string) outcome {
+	t.Helper()
+	for _, name := range []string{"runner", "parallelism"} { // Beam's are global.
+		before := flag.Lookup(name).Value.String()
+		t.Cleanup(func() {
+			if err := flag.Set(name, before); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	path := filepath.Join(t.TempDir(), "report.json")
+	var stdout, stderr bytes.Buffer
+	o := outcome{code: Run(ctx, "", append(args, "--report="+path), &stdout, &stderr)}
+	o.stdout, o.stderr = stdout.String(), stderr.String()
+	if text, err := os.ReadFile(path); err == nil {
+		if err := json.Unmarshal(text, &o.report); err != nil {
+			t.Errorf("report: %v", err)
+		}
+	}
+	return o
+}
+
+// mustEnd fails the test where the program has not ended with code.
+func (o outcome) mustEnd(t *testing.T, code int) {
+	t.Helper()
+	if o.code != code {
+		t.Fatalf("exit code %d, want %d\n%s%s", o.code, code, o.stdout, o.stderr)
+	}
+}
+
+// newServer has the topics and subscriptions of the constants above.
+func newServer(t *testing.T) *pubsubtest.Server {
+	t.Helper()
+	srv := pubsubtest.New(t)
+	for _, name := range []string{inTopic, in2Topic, outTopic} {
+		srv.MustCreateTopic(name)
+	}
+	srv.MustCreateSubscription(inSub, inTopic)
+	srv.MustCreateSubscription(in2Sub, in2Topic)
+	return srv
+}
+
+// publish publishes n messages that differ.
+func publish(t *testing.T, srv *pubsubtest.Server, topic string, n int) {
+	t.Helper()
+	msgs := make([]*pubsubio.Message, n)
+	for i := range msgs {
+		msgs[i] = &pubsubio.Message{
+			Data:       fmt.Appendf(nil, "\xff%s %d", topic, i),
+			Attributes: map[string]string{"n": fmt.Sprint(i)},
+		}
+	}
+	if _, err := srv.Publish(topic, msgs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// distinct returns how many different payloads were published to topic.
+func distinct(srv *pubsubtest.Server, topic string) int {
+	seen := make(map[string]bool)
+	for _, m := range srv.Messages(topic) {
+		seen[string(m.Data)] = true
+	}
+	return len(seen)
+}
+
+func relayArgs(srv *pubsubtest.Server, more ...string) []string {
+	return append([]string{"--emulator_endpoint=" + srv.Endpoint(), "--input_subscriptions=" + inSub, "--output_topic=" + outTopic}, more...)
+}
+
+func TestRelay_MovesTheMessagesOfSeveralSubscriptions(t *testing.T) {
+	srv := newServer(t)
+	publish(t, srv, inTopic, 1500)
+	publish(t, srv, in2Topic, 700)
+	if _, err := srv.Publish(in2Topic, &pubsubio.Message{Attributes: map[string]string{"alone": ""}}); err != nil {
+		t.Fatal(err)
+	}
+
+	o := runRelay(t.Context(), t, "--emulator_endpoint="+srv.Endpoint(), "--output_topic="+outTopic,
+		"--input_subscriptions="+inSub+","+in2Sub, "--max_messages=2201")
+
+	o.mustEnd(t, program.ExitDone)
+	if got := distinct(srv, outTopic); got != 2201 || srv.Published(outTopic) != 2201 {
+		t.Errorf("%d messages published, %d of them distinct; want 2201", srv.Published(outTopic), got)
+	}
+	for sub, want := range map[string]int64{inSub: 1500, in2Sub: 701} {
+		if s := srv.Stats(sub); s.Acknowledged != want || s.Outstanding != 0 {
+			t.Errorf("%s: %+v, want %d acknowledged and none outstanding", sub, s, want)
+		}
+	}
+	r := o.report
+	if r.Seconds <= 0 || r.MessagesPerSecond <= 0 {
+		t.Errorf("report: %+v, want a time and a rate", r)
+	}
+	r.Seconds, r.MessagesPerSecond = 0, 0
+	if want := (report{Read: 2201, Published: 2201, Acknowledged: 2201}); r != want {
+		t.Errorf("report %+v, want %+v", r, want)
+	}
+	for _, m := range srv.Messages(outTopic) {
+		if len(m.Data) > 0 && (m.Data[0] != 0xff || m.Attributes["n"] == "") {
+			t.Fatalf("arrived as %q %v", m.Data, m.Attributes)
+		}
+	}
+}
+
+// The relay's one promise, on the order in which things happened at the server.
+func TestRelay_AcknowledgesNothingBeforeItsCopyIsStored(t *testing.T) {
+	srv := newServer(t)
+	publish(t, srv, inTopic, 3000)
+	runRelay(t.Context(), t, relayArgs(srv, "--max_messages=3000")...).mustEnd(t, program.ExitDone)
+	stored := make(map[string]bool)
+	acknowledged := 0
+	for _, e := range srv.Events() {
+		switch {
+		case e.Kind == pubsubtest.Publish && e.Topic == outTopic:
+			stored[string(e.Message().Data)] = true
+		case e.Kind == pubsubtest.Acknowledge:
+			acknowledged++
+			if data := string(e.Message().Data); !stored[data] {
+				t.Fatalf("event %d acknowledges %q before its copy is stored", e.Seq, data)
+			}
+		}
+	}
+	if acknowledged != 3000 || srv.EventsDropped() != 0 {
+		t.Errorf("%d acknowledged, %d events dropped", acknowledged, srv.EventsDropped())
+	}
+}
+
+func TestRelay_EndsWhereThereIsNothing(t *testing.T) {
+	srv := newServer(t)
+	o := runRelay(t.Context(), t, relayArgs(srv, "--stop_when_idle=200ms")...)
+	o.mustEnd(t, program.ExitDone)
+	if o.report.Seconds < 0.2 || o.report.Read != 0 || o.report.Published != 0 {
+		t.Errorf("report %+v", o.report)
+	}
+	if !strings.Contains(o.stdout, "published      0") {
+		t.Errorf("table:\n%s", o.stdout)
+	}
+}
+
+func TestRelay_DirectRunner(t *testing.T) {
+	srv := newServer(t)
+	publish(t, srv, inTopic, 1000)
+	o := runRelay(t.Context(), t, relayArgs(srv, "--runner=direct", "--max_messages=1000")...)
+	o.mustEnd(t, program.ExitDone)
+	if s := srv.Stats(inSub); s.Acknowledged != 1000 || s.Outstanding != 0 || distinct(srv, outTopic) != 1000 {
+		t.Errorf("%+v, %d arrived", s, distinct(srv, outTopic))
+	}
+}
+
+func TestRelay_FailureNamesTheTopicAndExitsWith1(t *testing.T) {
+	srv := newServer(t)
+	publish(t, srv, inTopic, 10)
+	if err := srv.DeleteTopic(outTopic); err != nil {
+		t.Fatal(err)
+	}
+	o := runRelay(t.Context(), t, relayArgs(srv, "--max_messages=10")...)
+	o.mustEnd(t, program.ExitFailed)
+	if !strings.Contains(o.stderr, "relay failed: ") || !strings.Contains(o.stderr, outTopic) {
+		t.Errorf("stderr:\n%s", o.stderr)
+	}
+	if err := srv.Await(t.Context(), inSub, func(s pubsubtest.Stats) bool { return s.Outstanding == 0 }); err != nil {
+		t.Error(err)
+	}
+	if s := srv.Stats(inSub); s.Acknowledged != 0 || s.Backlog != 10 {
+		t.Errorf("%+v, want nothing acknowledged and everything back", s)
+	}
+}
+
+// What is published and not acknowledged comes again: a relay that leaves that
+// behind has not ended well, however the pipeline has.
+func TestRelay_UnacknowledgedIsAFailure(t *testing.T) {
+	for name, tc := range map[string]struct {
+		runner string
+		code   codes.Code
+		says   string
+	}{
+		"denied on prism":       {"prism", codes.PermissionDenied, "PermissionDenied"},
+		"denied on direct":      {"direct", codes.PermissionDenied, "PermissionDenied"},
+		"unavailable on direct": {"direct", codes.Unavailable, "10 messages"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if tc.code == codes.Unavailable && testing.Short() {
+				t.Skip("takes the half minute for which the end of a run waits for acknowledgements")
+			}
+			srv := newServer(t)
+			publish(t, srv, inTopic, 10)
+			srv.Answer("Acknowledge", status.Error(tc.code, "not now"))
+			o := runRelay(t.Context(), t, relayArgs(srv, "--max_messages=10", "--runner="+tc.runner)...)
+			o.mustEnd(t, program.ExitFailed)
+			if o.report.Published != 10 || o.report.Acknowledged != 0 || srv.Stats(inSub).Acknowledged != 0 {
+				t.Errorf("report %+v, want ten published and none acknowledged", o.report)
+			}
+			if !strings.Contains(o.stderr, "relay failed: ") || !strings.Contains(o.stderr, "acknowledge") || !strings.Contains(o.stderr, tc.says) {
+				t.Errorf("stderr:\n%s", o.stderr)
+			}
+		})
+	}
+}
+
+func TestConclude_ExitCodes(t *testing.T) {
+	interrupted, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	stopped := fmt.Errorf("%w: %w", pubsubio.ErrStopped, context.Canceled)
+	whole, part := report{Published: 3, Acknowledged: 3}, report{Published: 3, Acknowledged: 1}
+	for name, tc := range map[string]struct {
+		ctx    context.Context
+		runner string
+		report report
+		err    error
+		code   int
+		want   string // what follows "relay failed: ", whole
+	}{
+		"ended":                      {t.Context(), "", whole, nil, program.ExitDone, ""},
+		"ended, unacknowledged":      {t.Context(), "", part, nil, program.ExitFailed, "2 of 3 published messages were not acknowledged: they will come again and be published twice"},
+		"direct, unacknowledged":     {t.Context(), "direct", part, nil, program.ExitFailed, "2 of 3 published messages were not acknowledged: they will come again and be published twice"},
+		"elsewhere, counts are zero": {t.Context(), "dataflow", part, nil, program.ExitDone, ""},
+		"failed says why itself":     {t.Context(), "", part, errors.New("no topic"), program.ExitFailed, "no topic"},
+		"stopped":                    {interrupted, "", whole, stopped, program.ExitInterrupted, ""},
+		"stopped, unacknowledged":    {interrupted, "", part, stopped, program.ExitFailed, "2 of 3 published messages were not acknowledged: they will come again and be published twice"},
+		"acknowledged more often":    {t.Context(), "", report{Published: 1, Acknowledged: 2}, nil, program.ExitDone, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := flag.Set("runner", tc.runner); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = flag.Set("runner", "") })
+			var stdout, stderr bytes.Buffer
+			code := conclude(tc.ctx, settings{}, tc.report, nil, tc.err, &stdout, &stderr)
+			said := strings.TrimPrefix(strings.TrimSpace(stderr.String()), "relay failed: ")
+			if code != tc.code || said != tc.want {
+				t.Errorf("exit code %d, %q; want %d, %q", code, said, tc.code, tc.want)
+			}
+			if code == program.ExitFailed && strings.Contains(stdout.String(), "interrupted: ") {
+				t.Errorf("promises a clean end:\n%s", stdout.String())
+			}
+		})
+	}
+}
+
+// The sink's refusal of an ordering key names no way out that a user of the relay
+// has.
+func TestRelay_OrderingKeyIsRefusedNamingTheFlag(t *testing.T) {
+	srv := newServer(t)
+	if _, err := srv.Publish(inTopic, &pubsubio.Message{Data: []byte("in order"), OrderingKey: "k"}); err != nil {
+		t.Fatal(err)
+	}
+	o := runRelay(t.Context(), t, relayArgs(srv, "--max_messages=1")...)
+	o.mustEnd(t, program.ExitFailed)
+	if !strings.Contains(o.stderr, "has an ordering key") || !strings.Contains(o.stderr, "--drop_ordering_keys") {
+		t.Errorf("stderr:\n%s", o.stderr)
+	}
+	if s := srv.Stats(inSub); s.Acknowledged != 0 || srv.Published(outTopic) != 0 {
+		t.Errorf("%+v, %d published", s, srv.Published(outTopic))
+	}
+}
+
+func TestRelay_DropsOrderingKeysWhereItIsTold(t *testing.T) {
+	srv := newServer(t)
+	attributes := map[string]string{"kept": "yes"}
+	for _, key := range []string{"", "k", "l"} {
+		if _, err := srv.Publish(inTopic, &pubsubio.Message{Data: []byte("of " + key), OrderingKey: key, Attributes: attributes}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := runRelay(t.Context(), t, relayArgs(srv, "--max_messages=3", "--drop_ordering_keys")...)
+	o.mustEnd(t, program.ExitDone)
+	for _, m := range srv.Messages(outTopic) {
+		if m.OrderingKey != "" || !maps.Equal(m.Attributes, attributes) {
+			t.Errorf("arrived as %+v", m)
+		}
+	}
+	if distinct(srv, outTopic) != 3 || o.report.Acknowledged != 3 || o.report.Skipped != 0 {
+		t.Errorf("%d arrived, report %+v", distinct(srv, outTopic), o.report)
+	}
+}
+
+// Wherever a busy relay is stopped, what was published is acknowledged and the
+// rest is the subscription's again.
+func TestRelay_InterruptedEndsCleanly(t *testing.T) {
+	for _, after := range []int64{1, 2500, 11000} {
+		t.Run(fmt.Sprint("after ", after), func(t *testing.T) {
+			srv := newServer(t)
+			publish(t, srv, inTopic, 30_000)
+			ctx, interrupt := context.WithCancel(t.Context())
+			go func() { // Ends with the test at the latest.
+				if srv.AwaitPublished(t.Context(), outTopic, after) == nil {
+					interrupt()
+				}
+			}()
+			o := runRelay(ctx, t, relayArgs(srv)...)
+			o.mustEnd(t, program.ExitInterrupted)
+			s, arrived := srv.Stats(inSub), distinct(srv, outTopic)
+			if int64(arrived) != s.Acknowledged || srv.Published(outTopic) != s.Acknowledged {
+				t.Errorf("%d published, %d of them distinct, %d acknowledged", srv.Published(outTopic), arrived, s.Acknowledged)
+			}
+			if s.Outstanding != 0 || s.Backlog+s.Acknowledged != 30_000 {
+				t.Errorf("%+v, want none outstanding and the rest back", s)
+			}
+			if o.report.Published != s.Acknowledged || o.report.Acknowledged != s.Acknowledged {
+				t.Errorf("report %+v, the server has %d acknowledged", o.report, s.Acknowledged)
+			}
+			if !strings.Contains(o.stderr, "interrupt again to kill") || !strings.Contains(o.stdout, "interrupted: ") {
+				t.Errorf("said:\n%s%s", o.stdout, o.stderr)
+			}
+		})
+	}
+}
+
+// The direct runner has nothing acknowledged before the end: an interrupt there
+// is no clean end, and says so, but it loses nothing.
+func TestRelay_InterruptedOnDirectReturnsEverything(t *testing.T) {
+	srv := newServer(t)
+	publish(t, srv, inTopic, 5_000)
+	ctx, interrupt := context.WithCancel(t.Context())
+	go func() { // Ends with the test at the latest.
+		if srv.AwaitPublished(t.Context(), outTopic, 1000) == nil {
+			interrupt()
+		}
+	}()
+	o := runRelay(ctx, t, relayArgs(srv, "--runner=direct", "--max_messages=5001")...)
+	o.mustEnd(t, program.ExitFailed)
+	if s := srv.Stats(inSub); s.Acknowledged != 0 || s.Outstanding != 0 || s.Backlog != 5_000 {
+		t.Errorf("%+v, want everything back", s)
+	}
+	if !strings.Contains(o.stderr, "everything read is returned") || !strings.Contains(o.stderr, "the pipeline was cut off") {
+		t.Errorf("said:\n%s", o.stderr)
+	}
+}
+
+// A relay that was interrupted before it began has nothing to clean up.
+func TestRelay_InterruptedBeforeTheStart(t *testing.T) {
+	srv := newServer(t)
+	publish(t, srv, inTopic, 10)
+	ctx, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	runRelay(ctx, t, relayArgs(srv)...).mustEnd(t, program.ExitInterrupted)
+	if s := srv.Stats(inSub); s.Delivered != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestRelay_IsQuietUnlessVerbose(t *testing.T) {
+	srv := newServer(t)
+	var stdout, stderr bytes.Buffer
+	if code := Run(t.Context(), "", relayArgs(srv, "--stop_when_idle=50ms", "--verbose"), &stdout, &stderr); code != program.ExitDone {
+		t.Fatal(code, stderr.String())
+	}
+	if !strings.Contains(stderr.String(), "level=INFO") {
+		t.Errorf("--verbose shows no log of Beam's:\n%s", stderr.String())
+	}
+	stderr.Reset()
+	if code := Run(t.Context(), "", relayArgs(srv, "--stop_when_idle=50ms"), &stdout, &stderr); code != program.ExitDone {
+		t.Fatal(code, stderr.String())
+	}
+	if stderr.Len() > 0 {
+		t.Errorf("a relay without trouble says:\n%s", stderr.String())
+	}
+}
+
+// waitLimit is reached by a failing test only.
+const waitLimit = time.Minute

@@ -1,0 +1,81 @@
+package verify
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners"
+
+	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/program"
+)
+
+func TestFlags_EachFault(t *testing.T) {
+	dir := t.TempDir()
+	broken := filepath.Join(dir, "broken.json")
+	if err := os.WriteFile(broken, []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sent := reported(t, stream, 3)
+	good := []string{"--subscription=" + sub}
+	for name, tc := range map[string]struct {
+		args []string
+		want string // whole
+	}{
+		"nothing":             {nil, `--subscription: subscription "": must have the form projects/<project>/subscriptions/<id>`},
+		"subscription":        {[]string{"--subscription=projects/p/subscriptions/1ab"}, `--subscription: subscription "projects/p/subscriptions/1ab": the id must start with a letter`},
+		"expect":              {append(good, "--expect=0"), "--expect: 0: must be at least 1"},
+		"expect, negative":    {append(good, "--expect=-5"), "--expect: -5: must be at least 1"},
+		"two expectations":    {append(good, "--expected="+sent, "--expect=3"), "--expect: (set): must not be given beside --expected, which tells it"},
+		"run and expectation": {append(good, "--expected="+sent, "--run_id=r"), "--run_id: (set): must not be given beside --expected, which tells it"},
+		"no such file":        {append(good, "--expected="+dir+"/none"), "--expected: open " + dir + "/none: no such file or directory"},
+		"no report":           {append(good, "--expected="+broken), "--expected: is no report of loadgen: it names no run"},
+		"poison":              {append(good, "--require_poison"), "--require_poison: true: must have --expected beside it, which tells how much poison there is"},
+		"linger":              {append(good, "--linger=-1s"), "--linger: -1s: must be at least 0s"},
+		"idle":                {append(good, "--stop_when_idle=1us"), "--stop_when_idle: 1µs: must be at least 1ms"},
+		"duration":            {append(good, "--max_duration=-1s"), "--max_duration: -1s: must be at least 1ms"},
+		"plot":                {append(good, "--plot=/no/such/p.svg"), `--plot: "/no/such/p.svg": must be in a directory that exists`},
+		"report":              {append(good, "--report="+dir), `--report: "` + dir + `": must be a file, it is a directory`},
+		"emulator":            {append(good, "--emulator_endpoint=here"), `--emulator_endpoint: "here": must be host:port`},
+		"two endpoints":       {append(good, "--emulator_endpoint=h:1", "--pubsub_endpoint=h:2"), `--pubsub_endpoint: "h:2": must be empty beside --emulator_endpoint`},
+		"key and emulator":    {append(good, "--emulator_endpoint=h:1", "--service_account_key_file=k"), "--service_account_key_file: (set): must be empty beside --emulator_endpoint, which takes no credentials"},
+		"runner":              {append(good, "--runner=dataflow"), "--runner: dataflow: must be prism: it counts in its own process"},
+		"unknown":             {append(good, "--expects=1"), "flag provided but not defined: -expects"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Cleanup(func() { *runners.Runner = "" })
+			var stdout, stderr bytes.Buffer
+			code := Run(t.Context(), "", tc.args, &stdout, &stderr)
+			if want := tc.want + "\nverify --help lists the flags.\n"; code != program.ExitUsage || stderr.String() != want || stdout.Len() > 0 {
+				t.Errorf("exit code %d:\n%swant:\n%s", code, stderr.String(), want)
+			}
+		})
+	}
+}
+
+// manual is the comment of the program, which embeds it.
+func manual(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../../verify/doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestFlags_HelpIsAManual(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	if code := Run(t.Context(), manual(t), []string{"--help"}, &stdout, &stderr); code != program.ExitDone || stderr.Len() > 0 {
+		t.Fatalf("exit code %d, %s", code, stderr.String())
+	}
+	for _, want := range []string{"Verify reads", "\nEXIT CODES\n", "\nWHEN TO END\n", "--stop_when_idle time\n", "(default 10s)"} {
+		if !strings.Contains(stdout.String(), want) {
+			t.Errorf("help does not tell of %q:\n%s", want, stdout.String())
+		}
+	}
+	if strings.Contains(stdout.String(), "OTHER FLAGS") {
+		t.Errorf("a flag is in no section:\n%s", stdout.String())
+	}
+}

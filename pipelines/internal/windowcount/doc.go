@@ -1,0 +1,3 @@
+// Package windowcount is the program of that name, for main and for check, which reads its
+// flags. Its manual is the comment of pipelines/windowcount.
+package windowcount
