@@ -77,7 +77,7 @@ func Check(ctx context.Context, c options.Connection, resources ...Resource) ([]
 	var faults []error
 	for _, r := range resources {
 		says, err := k.check(ctx, r)
-		var absent *absentError
+		var absent *AbsentError
 		if errors.As(err, &absent) {
 			return nil, err // Nothing can be said of the others either.
 		}
@@ -90,18 +90,19 @@ func Check(ctx context.Context, c options.Connection, resources ...Resource) ([]
 	return findings, errors.Join(faults...)
 }
 
-// An absentError says that the service has not answered.
-type absentError struct {
+// An AbsentError says that the service has not answered: nothing can be said of what was
+// asked for.
+type AbsentError struct {
 	endpoint string
 	err      error // of the last try
 }
 
-func (e *absentError) Error() string {
+func (e *AbsentError) Error() string {
 	return fmt.Sprintf("Pub/Sub at %s has not answered within %v: %s; check that it runs and can be reached, and --emulator_endpoint and --pubsub_endpoint",
 		e.endpoint, checkPatience, status.Convert(e.err).Message())
 }
 
-func (e *absentError) Unwrap() error { return e.err }
+func (e *AbsentError) Unwrap() error { return e.err }
 
 // A checker makes the calls of a check.
 type checker struct {
@@ -126,7 +127,7 @@ func (k checker) check(ctx context.Context, r Resource) (says string, err error)
 	case code == codes.Unauthenticated:
 		return "", fmt.Errorf("cannot be looked up: the credentials are not accepted: %s", status.Convert(err).Message())
 	default:
-		var absent *absentError
+		var absent *AbsentError
 		if errors.As(err, &absent) {
 			return "", err
 		}
@@ -195,7 +196,7 @@ func (k checker) granted(ctx context.Context, resource, permission string) (gran
 	return slices.Contains(response.GetMessageIds(), permission), true
 }
 
-// persist makes a call until it has an answer, or ctx ends, which is an absentError
+// persist makes a call until it has an answer, or ctx ends, which is an AbsentError
 // then.
 func (k checker) persist(ctx context.Context, call func(context.Context) error) error {
 	backoff := gax.Backoff{Initial: 100 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2}
@@ -211,7 +212,7 @@ func (k checker) persist(ctx context.Context, call func(context.Context) error) 
 			last = err
 		}
 		if gax.Sleep(ctx, backoff.Pause()) != nil {
-			return &absentError{k.endpoint, last}
+			return &AbsentError{k.endpoint, last}
 		}
 	}
 }

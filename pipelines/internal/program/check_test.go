@@ -93,7 +93,7 @@ func TestCheck_GivesUpOnAServerThatIsAbsent(t *testing.T) {
 	defer cancel()
 	_, err = Check(ctx, options.Connection{EmulatorEndpoint: endpoint},
 		Resource{Name: topic, Flag: "--topic"}, Resource{Name: sub, Flag: "--subscription", Subscription: true})
-	var absent *absentError
+	var absent *AbsentError
 	if !errors.As(err, &absent) || strings.Count(err.Error(), "\n") > 0 || !strings.HasPrefix(err.Error(), "Pub/Sub at "+endpoint+" has not answered within 5s: ") {
 		t.Errorf("%v", err)
 	}

@@ -21,6 +21,9 @@ type Frame struct {
 	Stopping func() string
 	// Plan is what --dry_run checks and prints.
 	Plan func() Plan
+	// Rehearse is what --dry_run does once the plan is printed, where there is more to be
+	// looked at, and returns the exit code; nil for nothing.
+	Rehearse func(ctx context.Context, screen *Console) int
 	// Uses are the resources that are looked at before the work begins; nil looks at
 	// none.
 	Uses func() []Resource
@@ -45,7 +48,11 @@ func (f Frame) Run(ctx context.Context, stdout, stderr io.Writer) int {
 	defer done()
 	// On Dataflow the flag is Beam's own.
 	if f.Common.DryRun && Runner() != "dataflow" {
-		return f.Plan().DryRun(ctx, f.Common.Connection, stdout, screen)
+		code := f.Plan().DryRun(ctx, f.Common.Connection, stdout, screen)
+		if code != ExitDone || f.Rehearse == nil {
+			return code
+		}
+		return f.Rehearse(ctx, screen)
 	}
 	if f.Uses != nil {
 		if code, ready := Ready(ctx, f.Name, screen, f.Common.Connection, f.Uses()...); !ready {

@@ -1,0 +1,2 @@
+// Package replay is the program of that name.
+package replay

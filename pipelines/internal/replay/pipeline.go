@@ -1,0 +1,108 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+
+	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/routed"
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/dlq"
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/message"
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/options"
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/sink"
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/source"
+)
+
+func init() { source.RegisterDecoder(decode) }
+
+// A sorter decides about each letter and keeps the survey. It is the process's, because
+// a decoder has a name only and no settings: the program runs where it was started.
+type sorter struct {
+	choice  choice
+	topics  *topics
+	survey  *survey
+	dryRun  bool
+	context context.Context //nolint:containedctx // that of the run, which a decoder is not given
+}
+
+// current is the sorter of the run in this process.
+var current atomic.Pointer[sorter]
+
+// errLeft refuses a letter that is not replayed: source.Leave keeps it in the
+// subscription. Nobody reads its text, the survey has the reason.
+var errLeft = errors.New("replay: the letter is left in the subscription")
+
+// decode emits the message of a letter that is replayed, and refuses any other.
+func decode(m *message.Message, emit func(routed.Message)) error {
+	s := current.Load()
+	if s == nil {
+		return errors.New("replay: no replay runs in this process")
+	}
+	e := dlq.Decode(m)
+	topic, why := s.choice.topicOf(e)
+	if why == "" {
+		if why = s.topics.unusable(s.context, topic); why != "" {
+			topic = ""
+		}
+	}
+	s.survey.add(e, topic, why)
+	if why != "" || s.dryRun {
+		return errLeft
+	}
+	emit(routed.Message{Topic: topic, Message: e.Replay()})
+	return nil
+}
+
+// build adds the replay to scope. Read, decision and publication are steps of one
+// bundle: a letter is acknowledged once its bundle has committed, which is when its
+// message is published, or again in the dead-letter topic.
+func build(scope beam.Scope, s settings) error {
+	letters, err := source.TryRead(scope, sourceConfig(s), decode)
+	if err != nil || s.DryRun {
+		return err
+	}
+	_, err = sink.TryWrite(scope, sinkConfig(s), routed.Encode, letters)
+	return err
+}
+
+func sourceConfig(s settings) source.Config {
+	c := source.Config{
+		Limit:                 options.Limit{StopWhenIdle: s.idle, MaxDuration: s.duration},
+		OnDecodeFailure:       source.Leave(),
+		EmulatorEndpoint:      s.Connection.EmulatorEndpoint,
+		Endpoint:              s.Connection.Endpoint,
+		ServiceAccountKeyFile: s.Connection.ServiceAccountKeyFile,
+		// Of what is left only ids are kept, so its bytes cost nothing.
+		Subscriber: options.Subscriber{MaxOutstandingMessages: s.maxLeft, MaxOutstandingBytes: 1 << 50},
+	}
+	if s.subscription != "" {
+		c.Subscriptions = source.From(s.subscription)
+	}
+	return c
+}
+
+// sinkConfig is that of the replayed messages. A key's messages keep the key; which of
+// them comes first is not known any more.
+func sinkConfig(s settings) sink.Config {
+	return sink.Config{
+		Resolve:               routed.Resolve(),
+		CreateDisposition:     options.CreateNever,
+		Publisher:             options.Publisher{EnableMessageOrdering: true},
+		OnFailure:             sink.SendTo(s.queue()),
+		EmulatorEndpoint:      s.Connection.EmulatorEndpoint,
+		Endpoint:              s.Connection.Endpoint,
+		ServiceAccountKeyFile: s.Connection.ServiceAccountKeyFile,
+	}
+}
+
+// queue is where messages go that fail again: back to where they came from.
+func (s settings) queue() dlq.Config {
+	return dlq.Config{
+		Topic:                 s.queueTopic,
+		EmulatorEndpoint:      s.Connection.EmulatorEndpoint,
+		Endpoint:              s.Connection.Endpoint,
+		ServiceAccountKeyFile: s.Connection.ServiceAccountKeyFile,
+	}
+}

@@ -1,0 +1,76 @@
+package replay
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/program"
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio"
+)
+
+// A report is what a replay has done, as --report writes it.
+type report struct {
+	DryRun bool `json:"dry_run"`
+	// Letters is how many were read, each once; Chosen how many of them were to be
+	// published, and Left the others.
+	Letters int64 `json:"letters"`
+	Chosen  int64 `json:"chosen"`
+	Left    int64 `json:"left"`
+	// Published counts messages that the service took: more than Chosen less
+	// FailedAgain where a bundle ran again, or a letter came again.
+	Published    int64 `json:"published"`
+	FailedAgain  int64 `json:"failed_again"`
+	Acknowledged int64 `json:"acknowledged"`
+	// Again is by how many more Published and FailedAgain are than Chosen: what was
+	// published twice.
+	Again   int64   `json:"published_again"`
+	Seconds float64 `json:"seconds"`
+	Lines   []line  `json:"lines"`
+}
+
+func newReport(s settings, seen *survey, c pubsubio.Counts, elapsed time.Duration) report {
+	letters, chosen := seen.counts()
+	r := report{
+		DryRun:  s.DryRun,
+		Letters: letters, Chosen: chosen, Left: letters - chosen,
+		Published: c.Published, FailedAgain: c.DeadLetters, Acknowledged: c.Acknowledged,
+		Seconds: elapsed.Seconds(),
+		Lines:   seen.all(),
+	}
+	if !s.DryRun {
+		r.Again = max(c.Published+c.DeadLetters-chosen, 0)
+	}
+	return r
+}
+
+// unacknowledged is the error of a replay that has published letters and not
+// acknowledged them: nil where there are none.
+func (r report) unacknowledged() error {
+	n := r.Published + r.FailedAgain - r.Again - r.Acknowledged
+	if n <= 0 {
+		return nil
+	}
+	return fmt.Errorf("%s of %s published letters were not acknowledged: they will come again and be published twice", program.Grouped(n), program.Grouped(r.Published))
+}
+
+// print writes r for people.
+func (r report) print(w io.Writer) {
+	if r.DryRun {
+		fmt.Fprintln(w)
+		printLines(w, r.Lines, "WOULD GO TO")
+		fmt.Fprintf(w, "\n%s of %s letters would be published; all are left as they were\n", program.Grouped(r.Chosen), program.Grouped(r.Letters))
+		return
+	}
+	printLines(w, r.Lines, "WENT TO")
+	fmt.Fprintln(w)
+	t := program.NewTable(w)
+	t.Count("letters", r.Letters)
+	t.Count("left", r.Left)
+	t.Count("published", r.Published)
+	t.Count("failed again", r.FailedAgain)
+	t.Count("published again", r.Again)
+	t.Count("acknowledged", r.Acknowledged)
+	t.Seconds("seconds", r.Seconds)
+	t.Flush()
+}

@@ -1,0 +1,108 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+
+	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/program"
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio"
+)
+
+// Run is the program: it returns the exit code. manual is its package's comment, and the
+// end of ctx an interrupt.
+func Run(ctx context.Context, manual string, args []string, stdout, stderr io.Writer) int {
+	s, faults := parseFlags(args, time.Now())
+	return program.Frame{
+		Name:     "replay",
+		Manual:   program.Manual{Source: manual, Sections: sections},
+		Flags:    ownFlags(new(settings)),
+		Common:   &s.Common,
+		Validate: func() error { return errors.Join(faults, s.validate()) },
+		Stopping: func() string { return "what is published is being acknowledged, the rest returned" },
+		Plan:     s.plan,
+		Uses:     s.resources,
+		Work:     func(ctx context.Context, screen *program.Console) int { return work(ctx, s, stdout, screen) },
+		Rehearse: func(ctx context.Context, screen *program.Console) int { return work(ctx, s, stdout, screen) },
+	}.Run(ctx, stdout, stderr)
+}
+
+// work replays, or on a dry run looks at the letters only, and returns the exit code.
+func work(ctx context.Context, s settings, stdout io.Writer, screen *program.Console) int {
+	s, err := withQueueTopic(ctx, s)
+	if err != nil {
+		return program.Failed(screen, "replay", err)
+	}
+	seen := newSurvey()
+	if !current.CompareAndSwap(nil, &sorter{choice: s.choice(), topics: &topics{connection: s.Connection}, survey: seen, dryRun: s.DryRun, context: ctx}) {
+		return program.Failed(screen, "replay", errors.New("another replay runs in this process"))
+	}
+	defer current.Store(nil)
+	p, scope := beam.NewPipelineWithRoot()
+	if err := build(scope, s); err != nil {
+		return program.Failed(screen, "replay", err)
+	}
+	stop := show(screen, s, seen, p)
+	start := time.Now()
+	err = pubsubio.Run(ctx, p)
+	elapsed := time.Since(start)
+	stop()
+	return conclude(ctx, s, newReport(s, seen, pubsubio.CountsOf(p), elapsed), err, stdout, screen)
+}
+
+// withQueueTopic returns s with the topic that letters go to which fail again: where no
+// flag says so, the one that they come from.
+func withQueueTopic(ctx context.Context, s settings) (settings, error) {
+	if s.queueTopic != "" {
+		return s, nil
+	}
+	topic, err := program.TopicOf(ctx, s.Connection, s.subscription)
+	if err != nil {
+		return s, fmt.Errorf("what fails again goes to the topic of %s, which is not known: %w; or give --dead_letter_topic", s.subscription, err)
+	}
+	s.queueTopic = topic
+	return s, s.validate()
+}
+
+// show starts to tell how far the replay is, until stop is called.
+func show(screen *program.Console, s settings, seen *survey, p *beam.Pipeline) (stop func()) {
+	read := func() int64 { letters, _ := seen.counts(); return letters }
+	progress := program.Progress{What: "looking at letters", Unit: "letters", Done: read, Line: func(int64) string {
+		return "letters: read " + program.Grouped(read())
+	}}
+	if !s.DryRun {
+		progress.What = "replaying"
+		progress.Done = func() int64 { return pubsubio.CountsOf(p).Published }
+		progress.Line = func(perSecond int64) string {
+			letters, chosen := seen.counts()
+			return fmt.Sprintf("letters: read %s, left %s; published %s (%s/s)",
+				program.Grouped(letters), program.Grouped(letters-chosen), program.Grouped(pubsubio.CountsOf(p).Published), program.Grouped(perSecond))
+		}
+	}
+	return program.ShowProgress(screen, progress)
+}
+
+// conclude reports how a replay has ended and returns the exit code.
+func conclude(ctx context.Context, s settings, r report, err error, stdout io.Writer, screen *program.Console) int {
+	interrupted := ctx.Err() != nil && errors.Is(err, pubsubio.ErrStopped)
+	if interrupted {
+		err = nil
+	}
+	if err == nil {
+		err = r.unacknowledged()
+	}
+	err = errors.Join(err, program.WriteReport(s.Report, r))
+	r.print(stdout)
+	switch {
+	case err != nil:
+		return program.Failed(screen, "replay", errors.New(asFlags.Replace(err.Error())))
+	case interrupted:
+		fmt.Fprintln(stdout, "interrupted: what was published is acknowledged, the rest returned")
+		return program.ExitInterrupted
+	}
+	return program.ExitDone
+}

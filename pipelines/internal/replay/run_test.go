@@ -1,0 +1,425 @@
+package replay
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/log"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/program"
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/dlq"
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/message"
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/pubsubtest"
+)
+
+const (
+	orders     = "projects/p/topics/orders"
+	refunds    = "projects/p/topics/refunds"
+	queueTopic = "projects/p/topics/dead-letters"
+	queueSub   = "projects/p/subscriptions/dead-letters"
+	// asReplay, in the environment, makes the test binary the program.
+	asReplay = "REPLAY_TEST_RUN_MAIN"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asReplay) != "" {
+		os.Exit(Run(context.Background(), "", os.Args[1:], os.Stdout, os.Stderr))
+	}
+	flag.Parse()
+	log.LogLevel = "warn"
+	program.InitBeam()
+	os.Exit(m.Run())
+}
+
+func newServer(t *testing.T) *pubsubtest.Server {
+	t.Helper()
+	srv := pubsubtest.New(t)
+	for _, topic := range []string{orders, refunds, queueTopic} {
+		srv.MustCreateTopic(topic)
+	}
+	srv.MustCreateSubscription(queueSub, queueTopic)
+	return srv
+}
+
+// yesterday is when the letters of the tests were given up.
+var yesterday = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+
+// letter is one for a message with that data.
+func letter(destination, data, why string) dlq.Letter {
+	return dlq.Letter{
+		Connector: "pubsubio.sink", Destination: destination, Error: why, Time: yesterday,
+		Message: message.New([]byte(data)).WithAttribute("of", "test"),
+	}
+}
+
+// giveUp puts letters into the queue.
+func giveUp(t *testing.T, srv *pubsubtest.Server, letters ...dlq.Letter) {
+	t.Helper()
+	queue := dlq.NewSender(dlq.Config{Topic: queueTopic, EmulatorEndpoint: srv.Endpoint(), MaxInFlightMessages: dlq.Unbounded}, t.Name())
+	for _, l := range letters {
+		if err := queue.Send(t.Context(), l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := queue.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := queue.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// An outcome is what a run of the program has left.
+type outcome struct {
+	code           int
+	stdout, stderr string
+	report         report
+}
+
+func (o outcome) mustEnd(t *testing.T, code int) {
+	t.Helper()
+	if o.code != code {
+		t.Fatalf("exit code %d, want %d\n%s%s", o.code, code, o.stdout, o.stderr)
+	}
+}
+
+// line is the report's line of the letters that went to a topic, or were left because of
+// why.
+func (o outcome) line(t *testing.T, destination, topic, why string) line {
+	t.Helper()
+	for _, l := range o.report.Lines {
+		if l.Destination == destination && l.Topic == topic && strings.HasPrefix(l.Left, why) && (l.Left == "") == (why == "") {
+			return l
+		}
+	}
+	t.Errorf("no line of %q to %q, left %q, in %+v", destination, topic, why, o.report.Lines)
+	return line{}
+}
+
+// replayAt runs the program to its end, in this process.
+func replayAt(ctx context.Context, t *testing.T, srv *pubsubtest.Server, args ...string) outcome {
+	t.Helper()
+	for _, name := range []string{"runner", "dry_run"} { // Beam's are global.
+		if f := flag.Lookup(name); f != nil {
+			before := f.Value.String()
+			t.Cleanup(func() {
+				if err := flag.Set(name, before); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	path := filepath.Join(t.TempDir(), "report.json")
+	args = append([]string{"--dead_letter_subscription=" + queueSub, "--report=" + path, "--emulator_endpoint=" + srv.Endpoint(), "--stop_when_idle=300ms"}, args...)
+	var stdout, stderr bytes.Buffer
+	o := outcome{code: Run(ctx, "", args, &stdout, &stderr)}
+	o.stdout, o.stderr = stdout.String(), stderr.String()
+	if text, err := os.ReadFile(path); err == nil {
+		if err := json.Unmarshal(text, &o.report); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return o
+}
+
+// published is the data of a topic's messages, sorted.
+func published(srv *pubsubtest.Server, topic string) []string {
+	var out []string
+	for _, m := range srv.Messages(topic) {
+		out = append(out, string(m.Data))
+	}
+	slices.Sort(out)
+	return out
+}
+
+func want(t *testing.T, srv *pubsubtest.Server, topic string, data ...string) {
+	t.Helper()
+	if got := published(srv, topic); !slices.Equal(got, data) {
+		t.Errorf("%s has %q, want %q", topic, got, data)
+	}
+}
+
+// leftIn expects n unacknowledged letters, in nobody's hands.
+func leftIn(t *testing.T, srv *pubsubtest.Server, n int64) {
+	t.Helper()
+	srv.WantUnacknowledged(t, queueSub, n)
+	if s := srv.Stats(queueSub); s.Outstanding != 0 {
+		t.Errorf("%d letters are still leased", s.Outstanding)
+	}
+}
+
+func TestReplay_EachLetterGoesToItsTopic(t *testing.T) {
+	srv := newServer(t)
+	keyed := letter(orders, "three", "too late")
+	keyed.Message = keyed.Message.WithOrderingKey("k")
+	giveUp(t, srv, letter(orders, "one", "too large"), letter(refunds, "two", "too large"), keyed)
+	o := replayAt(t.Context(), t, srv)
+	o.mustEnd(t, program.ExitDone)
+	want(t, srv, orders, "one", "three")
+	want(t, srv, refunds, "two")
+	leftIn(t, srv, 0)
+	for _, m := range srv.Messages(orders) {
+		if m.Attributes["of"] != "test" || m.Attributes[dlq.HopsAttribute] != "1" || string(m.Data) == "three" != (m.OrderingKey == "k") {
+			t.Errorf("published %+v", m)
+		}
+	}
+	r := o.report
+	if r.Letters != 3 || r.Chosen != 3 || r.Left != 0 || r.Published != 3 || r.Acknowledged != 3 || r.FailedAgain != 0 || r.Again != 0 {
+		t.Errorf("report %+v", r)
+	}
+	if l := o.line(t, orders, orders, ""); l.Letters != 2 || !l.First.Equal(yesterday) || !l.Last.Equal(yesterday) {
+		t.Errorf("line %+v", l)
+	}
+	if !strings.Contains(o.stdout, "WENT TO") {
+		t.Errorf("printed:\n%s", o.stdout)
+	}
+}
+
+// What is not chosen stays, and is there for the next one who asks.
+func TestReplay_ChoosesByErrorDestinationAndTime(t *testing.T) {
+	later := letter(orders, "later", "schema mismatch")
+	later.Time = yesterday.Add(time.Hour)
+	all := []dlq.Letter{letter(orders, "one", "schema mismatch"), letter(orders, "two", "too large"), letter(refunds, "three", "schema mismatch"), later}
+	for name, tc := range map[string]struct {
+		args            []string
+		orders, refunds []string
+		why             string // of one that is left
+	}{
+		"error":       {[]string{"--error_contains=schema"}, []string{"later", "one"}, []string{"three"}, "not chosen by --error_contains"},
+		"destination": {[]string{"--destination=" + refunds}, nil, []string{"three"}, "not chosen by --destination"},
+		"after":       {[]string{"--given_up_after=2026-03-01T12:30:00Z"}, []string{"later"}, nil, "not chosen by --given_up_after"},
+		"before":      {[]string{"--given_up_before=2026-03-01T14:30:00+02:00"}, []string{"one", "two"}, []string{"three"}, "given up since the replay began, or not chosen by --given_up_before"},
+		"all three":   {[]string{"--error_contains=schema", "--destination=" + orders, "--given_up_before=2026-03-01T12:30:00Z"}, []string{"one"}, nil, "not chosen by"},
+		"elsewhere":   {[]string{"--error_contains=large", "--output_topic=" + refunds}, nil, []string{"two"}, "not chosen by --error_contains"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := newServer(t)
+			giveUp(t, srv, all...)
+			o := replayAt(t.Context(), t, srv, tc.args...)
+			o.mustEnd(t, program.ExitDone)
+			want(t, srv, orders, tc.orders...)
+			want(t, srv, refunds, tc.refunds...)
+			left := int64(len(all) - len(tc.orders) - len(tc.refunds))
+			leftIn(t, srv, left)
+			if o.report.Left != left || !strings.Contains(o.stdout, "left: "+tc.why) {
+				t.Errorf("%+v\n%s", o.report, o.stdout)
+			}
+		})
+	}
+}
+
+// Letters that cannot be replayed do not keep the others from it.
+func TestReplay_LeavesWhatItCannotReplay(t *testing.T) {
+	srv := newServer(t)
+	srv.MustCreateTopic("projects/p/topics/denied")
+	srv.Deny("Publish", "projects/p/topics/denied")
+	record := letter(orders, "", "cannot be encoded")
+	record.Message, record.Record = nil, []byte("record")
+	large := letter(orders, strings.Repeat("x", 9_999_900), "too large")
+	hopped := letter(orders, "hopped", "again")
+	hopped.Message = hopped.Message.WithAttribute(dlq.HopsAttribute, "4")
+	decoded := letter("projects/p/subscriptions/orders", "undecodable", "bad JSON")
+	decoded.Connector = "pubsubio.source"
+	giveUp(t, srv, letter("projects/p/topics/gone", "gone", "NotFound"), letter("projects/p/topics/denied", "denied", "PermissionDenied"),
+		record, large, hopped, decoded, letter("", "nowhere", "x"), letter(orders, "good", "x"))
+	circle := message.New(nil).WithAttributes(map[string]string{
+		dlq.ConnectorAttribute: "pubsubio.sink", dlq.DestinationAttribute: queueTopic, dlq.ErrorAttribute: "x",
+		dlq.TimestampAttribute: yesterday.Format(time.RFC3339), dlq.WorkerAttribute: "w",
+	})
+	if _, err := srv.Publish(queueTopic, message.New([]byte("foreign")), circle); err != nil {
+		t.Fatal(err)
+	}
+	o := replayAt(t.Context(), t, srv)
+	o.mustEnd(t, program.ExitDone)
+	want(t, srv, orders, "good")
+	for _, l := range []struct{ destination, why string }{
+		{"projects/p/topics/gone", "its destination: topic projects/p/topics/gone does not exist"},
+		{"projects/p/topics/denied", "its destination: topic projects/p/topics/denied may not be used: the account lacks pubsub.topics.publish"},
+		{orders, "it holds a record that never became a message"},
+		{orders, "a part of a letter that was too large for one message"},
+		{orders, "a dead letter for the 5. time: --max_hops is 5"},
+		{"projects/p/subscriptions/orders", "it came from a subscription: --output_topic says"},
+		{queueTopic, "its destination is the dead-letter topic"},
+		{"", "its destination is no topic: --output_topic says"},
+		{"", "no dead letter"},
+	} {
+		o.line(t, l.destination, "", l.why)
+	}
+	leftIn(t, srv, o.report.Left)
+	if o.report.Left != 10 || o.report.Published != 1 { // Two are the parts of one.
+		t.Errorf("report %+v", o.report)
+	}
+}
+
+// A dry run says where everything would go, and everything is as it was: a run right
+// after it finds it.
+func TestReplay_DryRunChangesNothing(t *testing.T) {
+	srv := newServer(t)
+	giveUp(t, srv, letter(orders, "one", "too\nlarge"), letter(orders, "two", strings.Repeat("long ", 40)), letter("projects/p/topics/gone", "three", "NotFound"))
+	o := replayAt(t.Context(), t, srv, "--dry_run", "--max_hops=3")
+	o.mustEnd(t, program.ExitDone)
+	want(t, srv, orders)
+	leftIn(t, srv, 3)
+	for _, text := range []string{"This is a dry run", "WOULD GO TO", "below 3", "there", "left: its destination: topic projects/p/topics/gone does not exist", "long ...", "2 of 3 letters would be published; all are left as they were"} {
+		if !strings.Contains(o.stdout, text) {
+			t.Errorf("no %q in\n%s", text, o.stdout)
+		}
+	}
+	if !o.report.DryRun || o.report.Chosen != 2 || o.report.Published != 0 || o.report.Again != 0 {
+		t.Errorf("report %+v", o.report)
+	}
+	o = replayAt(t.Context(), t, srv)
+	o.mustEnd(t, program.ExitDone)
+	want(t, srv, orders, "one", "two")
+	leftIn(t, srv, 1)
+}
+
+func TestReplay_AnEmptySubscription(t *testing.T) {
+	srv := newServer(t)
+	o := replayAt(t.Context(), t, srv)
+	o.mustEnd(t, program.ExitDone)
+	if !strings.Contains(o.stdout, "there is no letter in the subscription") {
+		t.Errorf("printed:\n%s", o.stdout)
+	}
+}
+
+// A message that is refused once more is a dead letter again, with its attempt counted,
+// and not replayed again by the same run: run after run it comes to --max_hops, and stays.
+func TestReplay_WhatFailsAgainGoesBackAndIsCounted(t *testing.T) {
+	srv := newServer(t)
+	srv.Order(pubsubtest.Rule{Method: "Publish", Topic: orders}, pubsubtest.Fail(status.Error(codes.InvalidArgument, "refused by the schema")))
+	giveUp(t, srv, letter(orders, "poison", "refused by the schema"))
+	for hops := 2; hops <= 3; hops++ {
+		o := replayAt(t.Context(), t, srv, "--max_hops=3")
+		o.mustEnd(t, program.ExitDone)
+		if o.report.FailedAgain != 1 || o.report.Chosen != 1 || o.report.Published != 0 || o.report.Again != 0 {
+			t.Errorf("report %+v", o.report)
+		}
+		leftIn(t, srv, 1)
+		letters := srv.Messages(queueTopic)
+		if got := letters[len(letters)-1].Attributes[dlq.HopsAttribute]; got != fmt.Sprint(hops) {
+			t.Errorf("%s hops, want %d", got, hops)
+		}
+	}
+	o := replayAt(t.Context(), t, srv, "--max_hops=3")
+	o.mustEnd(t, program.ExitDone)
+	o.line(t, orders, "", "a dead letter for the 3. time")
+	leftIn(t, srv, 1)
+}
+
+// The dead-letter topic is the subscription's own; where that is not known, the flag
+// says so, and where it does not, nothing is read.
+func TestReplay_WhereFailuresGoMustBeKnown(t *testing.T) {
+	srv := newServer(t)
+	giveUp(t, srv, letter(orders, "one", "x"))
+	srv.Deny("GetSubscription", queueSub)
+	o := replayAt(t.Context(), t, srv)
+	o.mustEnd(t, program.ExitFailed)
+	if !strings.Contains(o.stderr, "the account may not look (pubsub.subscriptions.get); grant roles/pubsub.viewer; or give --dead_letter_topic") {
+		t.Errorf("told:\n%s", o.stderr)
+	}
+	leftIn(t, srv, 1)
+	replayAt(t.Context(), t, srv, "--dead_letter_topic="+queueTopic).mustEnd(t, program.ExitDone)
+	want(t, srv, orders, "one")
+}
+
+// A service that refuses to store says nothing of the letters: they stay.
+func TestReplay_AnOutageFailsAndLosesNothing(t *testing.T) {
+	srv := newServer(t)
+	giveUp(t, srv, letter(orders, "one", "x"))
+	srv.Deny("Publish", orders)
+	// The check, by TestIamPermissions, is not asked.
+	srv.Answer("TestIamPermissions", status.Error(codes.Unimplemented, "none"))
+	o := replayAt(t.Context(), t, srv)
+	o.mustEnd(t, program.ExitFailed)
+	if !strings.Contains(o.stderr, "pubsub.topics.publish") {
+		t.Errorf("told:\n%s", o.stderr)
+	}
+	leftIn(t, srv, 1)
+}
+
+func TestReplay_TooManyLeftIsAnError(t *testing.T) {
+	srv := newServer(t)
+	giveUp(t, srv, letter(orders, "one", "x"), letter(orders, "two", "x"))
+	o := replayAt(t.Context(), t, srv, "--error_contains=y", "--max_left=2")
+	o.mustEnd(t, program.ExitFailed)
+	if !strings.Contains(o.stderr, "--max_left") {
+		t.Errorf("told:\n%s", o.stderr)
+	}
+	leftIn(t, srv, 2)
+}
+
+// Ten thousand letters, killed half-way, run again: everything is published at least
+// once, the subscription is empty, and what was published twice is known.
+func TestReplay_KilledHalfWayAndRunAgain(t *testing.T) {
+	n := 10_000
+	if testing.Short() {
+		n = 1_000
+	}
+	srv := pubsubtest.New(t, func(c *pubsubtest.Config) { c.KeepPublished = 3 * n })
+	for _, topic := range []string{orders, queueTopic} {
+		srv.MustCreateTopic(topic)
+	}
+	srv.MustCreateSubscription(queueSub, queueTopic)
+	letters := make([]dlq.Letter, n)
+	for i := range letters {
+		letters[i] = letter(orders, fmt.Sprintf("%06d", i), "x")
+	}
+	giveUp(t, srv, letters...)
+	kill(t, srv, int64(n/2))
+	if _, err := srv.Redeliver(queueSub); err != nil { // The leases of the killed one end.
+		t.Fatal(err)
+	}
+	before := srv.Published(orders)
+	o := replayAt(t.Context(), t, srv)
+	o.mustEnd(t, program.ExitDone)
+	got := published(srv, orders)
+	if distinct := slices.Compact(slices.Clone(got)); len(distinct) != n || before == 0 {
+		t.Errorf("%d distinct messages of %d were published, %d before", len(distinct), n, before)
+	}
+	leftIn(t, srv, 0)
+	if o.report.Published != srv.Published(orders)-before || o.report.Again != 0 {
+		t.Errorf("report %+v; published %d, %d before", o.report, srv.Published(orders), before)
+	}
+	t.Logf("%d of %d were published twice", len(got)-n, n)
+}
+
+// kill starts the program in a process of its own and kills it once n messages are
+// published.
+func kill(t *testing.T, srv *pubsubtest.Server, n int64) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "--dead_letter_subscription="+queueSub, "--emulator_endpoint="+srv.Endpoint())
+	cmd.Env = append(os.Environ(), asReplay+"=1")
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said := make(chan string, 1)
+	go func() { // The end of the process ends it.
+		text, _ := io.ReadAll(bufio.NewReader(stderr))
+		said <- string(text)
+	}()
+	err = srv.AwaitPublished(t.Context(), orders, n)
+	if killed := cmd.Process.Kill(); err != nil || killed != nil {
+		t.Fatalf("%v, %v\n%s", err, killed, <-said)
+	}
+	<-said
+	_ = cmd.Wait()
+}

@@ -1,0 +1,42 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/program"
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/options"
+)
+
+// topics knows which topics can be published to. A letter whose topic is gone is left:
+// published to it, it would stop all others, for the sink takes a missing topic for one
+// that may come.
+type topics struct {
+	connection options.Connection
+	mu         sync.Mutex // held across a check, which the others wait for
+	known      map[string]string
+}
+
+// unusable says why nothing can be published to a topic, as far as the account may ask;
+// "" where it can, or where the service does not say: the sink finds out, then.
+func (t *topics) unusable(ctx context.Context, topic string) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	why, ok := t.known[topic]
+	if ok {
+		return why
+	}
+	_, err := program.Check(ctx, t.connection, program.Resource{Name: topic, Flag: "its destination"})
+	if absent := new(program.AbsentError); errors.As(err, &absent) || ctx.Err() != nil {
+		return "" // It is asked again.
+	}
+	if err != nil {
+		why = err.Error()
+	}
+	if t.known == nil {
+		t.known = make(map[string]string)
+	}
+	t.known[topic] = why
+	return why
+}

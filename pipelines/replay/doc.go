@@ -1,0 +1,57 @@
+// Replay publishes dead letters again: it reads the subscription of a dead-letter topic,
+// and publishes the message in each letter to the topic that it was to go to.
+//
+//	replay --dead_letter_subscription=projects/p/subscriptions/dead-letters --dry_run
+//	replay --dead_letter_subscription=projects/p/subscriptions/dead-letters \
+//	       --error_contains="schema" --given_up_after=2026-11-30T12:00:00Z
+//
+// It ends when no letter has come for ten seconds (--stop_when_idle), and prints where
+// how many letters went, and why the others were left.
+//
+// # Which letters
+//
+// --destination, --error_contains, --given_up_after and --given_up_before choose; all
+// that are given must hold. A letter that is not chosen stays in the subscription. So
+// does one that cannot be replayed:
+//
+//   - whose topic does not exist, or may not be published to;
+//   - that came from a subscription, because a message could not be decoded or Pub/Sub
+//     itself has forwarded it, unless --output_topic says where to: published to the
+//     subscription's topic it would reach all other subscriptions as well;
+//   - that holds a record which never became a message, or is a part of a letter that was
+//     too large for one message (dlq.Join of package dlq makes them one);
+//   - that has been a dead letter --max_hops times;
+//   - that is no dead letter at all.
+//
+// What is left is kept from other subscribers while replay runs, and returned at its end.
+// If it is killed, that takes up to ten minutes. Each run is a delivery attempt to a
+// dead-letter policy of the subscription itself, if it has one.
+//
+// # Dry run
+//
+// --dry_run reads the subscription, publishes and acknowledges nothing, and prints where
+// each letter would go, or why it would be left.
+//
+// # What fails again
+//
+// A message that the service refuses once more goes back to the dead-letter topic in a
+// new letter, with one more hop. It is not replayed again by the same run, which takes
+// only what was given up before it began.
+//
+// # Guarantees
+//
+// A letter is acknowledged only after its message is published, or after the letter that
+// follows it is. Killed at any time and run again, replay publishes each message at least
+// once: those that were published and not acknowledged yet come twice. Ordering keys are
+// kept; the order of a key's messages is not known any more.
+//
+// It runs on prism, Beam's local runner: what is left is kept track of in its own
+// process.
+//
+// # Exit codes
+//
+//	0    it has ended; what was left or failed again is in the table and in the report
+//	1    it has failed
+//	2    a flag is wrong
+//	130  it was interrupted; what was published is acknowledged
+package main
