@@ -1,7 +1,9 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -9,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/message"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/pubsubtest"
 )
 
@@ -63,6 +66,8 @@ func parseFail(text string) (fault, error) {
 	return f, nil
 }
 
+func isNoJSON(m *message.Message) bool { return !json.Valid(m.Data) }
+
 // order gives the server the faults that the flags name.
 func order(srv *pubsubtest.Server, f flags) error {
 	for _, of := range []struct {
@@ -76,6 +81,13 @@ func order(srv *pubsubtest.Server, f flags) error {
 			}
 			srv.Order(fault.rule, fault.action)
 		}
+	}
+	for _, topic := range f.jsonOnly {
+		if !slices.Contains(f.topics, topic) {
+			return fmt.Errorf("--json-only=%s: want a topic that --topic creates", topic)
+		}
+		srv.Order(pubsubtest.Rule{Method: "Publish", Topic: topic, Message: isNoJSON},
+			pubsubtest.Fail(status.Error(codes.InvalidArgument, "Invalid data in message: the topic takes JSON only, as asked by --json-only")))
 	}
 	return nil
 }

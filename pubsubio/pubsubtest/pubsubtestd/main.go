@@ -12,7 +12,8 @@
 //
 // --delay and --fail make it slow or faulty, as a service under load:
 // --delay=Publish=20ms --fail=Publish=UNAVAILABLE:0.01 holds every publish back
-// and fails one of a hundred.
+// and fails one of a hundred. A topic of --json-only refuses what is no JSON, for ever,
+// as a topic with a schema does.
 //
 // With --stats-addr it also serves its counts as JSON over HTTP, at any path,
 // after a line "stats on http://HOST:PORT".
@@ -56,6 +57,7 @@ type flags struct {
 	size             int
 	delays           list // METHOD=DURATION
 	fails            list // METHOD=CODE or METHOD=CODE:PROBABILITY
+	jsonOnly         list // topics
 	untilStdinCloses bool
 }
 
@@ -80,6 +82,7 @@ func parse(args []string, stderr io.Writer) (flags, error) {
 	set.IntVar(&f.size, "size", 1024, "the `bytes` of data of each of them")
 	set.Var(&f.delays, "delay", "hold calls back, as `method=duration`; may be repeated")
 	set.Var(&f.fails, "fail", "fail calls, as `method=code`, or method=code:probability; may be repeated")
+	set.Var(&f.jsonOnly, "json-only", "a `topic` that refuses what is no JSON; may be repeated")
 	set.BoolVar(&f.untilStdinCloses, "until-stdin-closes", false, "end when standard input ends")
 	if err := set.Parse(args); err != nil {
 		return flags{}, err

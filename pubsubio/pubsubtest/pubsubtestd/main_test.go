@@ -87,6 +87,29 @@ func TestOrder_FaultsAreOfTheMethod(t *testing.T) {
 	c.Pull(sub, 1, false)
 }
 
+func TestOrder_AJSONOnlyTopicRefusesTheRest(t *testing.T) {
+	srv := pubsubtest.New(t)
+	srv.MustCreateTopic(topic)
+	srv.MustCreateTopic(topic + "2")
+	if err := order(srv, flags{topics: list{topic, topic + "2"}, jsonOnly: list{topic}}); err != nil {
+		t.Fatal(err)
+	}
+	c := emulator.Dial(t, srv.Endpoint())
+	for _, tc := range []struct {
+		topic, data string
+		want        codes.Code
+	}{
+		{topic, `{"a":1}`, codes.OK},
+		{topic, "a", codes.InvalidArgument},
+		{topic + "2", "a", codes.OK},
+	} {
+		_, err := c.Publisher.Publish(t.Context(), &pubsubpb.PublishRequest{Topic: tc.topic, Messages: []*pubsubpb.PubsubMessage{{Data: []byte(tc.data)}}})
+		if status.Code(err) != tc.want {
+			t.Errorf("publish %q: %v, want %v", tc.data, err, tc.want)
+		}
+	}
+}
+
 func TestRun_EndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -115,6 +138,7 @@ func TestRun_RefusesBadFlags(t *testing.T) {
 		{"--fail=Publish=UNAVAILABLE:2"},
 		{"--fail=Publish=UNAVAILABLE:NaN"},
 		{"--fail=GetTopic=UNAVAILABLE"},
+		{"--json-only=" + topic},
 	} {
 		if err := run(t.Context(), args, strings.NewReader(""), io.Discard, io.Discard); err == nil {
 			t.Errorf("%v: no error", args)
