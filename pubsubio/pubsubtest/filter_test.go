@@ -20,22 +20,9 @@ func TestFilter_DeliversWhatMatches(t *testing.T) {
 		{Data: []byte("none")},
 	}
 	for filter, want := range map[string]string{
-		`attributes:name`:                                               "com co org quote",
-		`NOT attributes:name`:                                           "none",
-		`-attributes:name`:                                              "none",
-		`attributes.name = "com"`:                                       "com",
-		`attributes.name="com"`:                                         "com",
-		`attributes.name != "com"`:                                      "co org quote none",
-		`attributes.name = "a\"b"`:                                      "quote",
-		`attributes.name = "\u0063om"`:                                  "com",
-		`hasPrefix(attributes.name, "co")`:                              "com co",
-		`attributes:"iana.org/language_tag"`:                            "org",
-		`attributes."iana.org/language_tag" = "en"`:                     "org",
-		`attributes:name AND NOT attributes:lang`:                       "co org quote",
-		`attributes.name = "com" OR attributes.name = "org"`:            "com org",
-		`(attributes:lang OR attributes.name="co") AND attributes:name`: "com co",
-		`NOT (attributes:lang OR hasPrefix(attributes.name, "c"))`:      "org quote none",
-		` ( ( attributes:lang ) ) `:                                     "com",
+		`-attributes:name`:         "none",
+		`attributes.name = "a\"b"`: "quote",
+		`hasPrefix(attributes.name, "co") OR attributes."iana.org/language_tag" = "en"`: "com co org",
 	} {
 		t.Run(filter, func(t *testing.T) {
 			f.CreateSubscription(subB, topicA, func(s *pubsubpb.Subscription) { s.Filter = filter })
@@ -57,14 +44,11 @@ func TestFilter_DeliversWhatMatches(t *testing.T) {
 	}
 }
 
+// What a filter says is internal/filter's to test.
 func TestFilter_BadOnesAreRefused(t *testing.T) {
 	f := newFixture(t)
 	for _, filter := range []string{
-		`x`, `attributes`, `attributes:`, `attributes.name`, `attributes.name =`, `attributes.name = com`,
-		`attributes.name = "com`, `attributes.name == "com"`, `attributes.name > "com"`, `attributes.name = "\q"`,
-		`data = "x"`, `hasPrefix(attributes.name)`, `hasPrefix(attributes:name, "x")`, `hasSuffix(attributes.name, "x")`,
-		`(attributes:name`, `attributes:name)`, `attributes:name attributes:lang`, `NOT`, `attributes:name AND`,
-		`attributes:a AND attributes:b OR attributes:c`, `attributes:name and attributes:lang`,
+		`x`, `attributes.name = "com`, `attributes:a AND attributes:b OR attributes:c`,
 		`attributes:` + strings.Repeat("k", 246),
 	} {
 		_, err := f.Subscriber.CreateSubscription(t.Context(), &pubsubpb.Subscription{Name: subB, Topic: topicA, Filter: filter})

@@ -117,7 +117,7 @@ func (q *subscription) takeRetainedLocked(since int64, others []*stored) (back [
 		return m.published < oldest || m.published >= since
 	})
 	for _, m := range others {
-		if q.filter == nil || q.filter.matches(m.attributes()) {
+		if q.filter == nil || q.filter.Matches(m.attributes()) {
 			back = append(back, m)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+
+	"github.com/beam-pubsub/beam-pubsub-go/internal/filter"
 )
 
 // A subscription is a queue of messages that wait, are leased, or were returned.
@@ -15,7 +17,7 @@ type subscription struct {
 	number   uint64 // set once, before the subscription can be found
 	created  time.Time
 	ordered  bool
-	filter   filter                   // nil: every message
+	filter   filter.Expression        // nil: every message
 	settings atomic.Pointer[settings] // replaced, never changed
 
 	mu        sync.Mutex // guards all below
@@ -33,7 +35,7 @@ type subscription struct {
 	closed    bool
 }
 
-func newSubscription(s *Server, config *pubsubpb.Subscription, f filter) *subscription {
+func newSubscription(s *Server, config *pubsubpb.Subscription, f filter.Expression) *subscription {
 	q := &subscription{
 		name:      config.GetName(),
 		server:    s,
@@ -68,7 +70,7 @@ func (q *subscription) enqueue(msgs []stored) {
 // enqueueSomeLocked adds what the filter leaves, by ordering key.
 func (q *subscription) enqueueSomeLocked(msgs []stored) {
 	for i := range msgs {
-		if q.filter != nil && !q.filter.matches(msgs[i].attributes()) {
+		if q.filter != nil && !q.filter.Matches(msgs[i].attributes()) {
 			q.stats.Filtered++
 			continue
 		}
