@@ -16,6 +16,20 @@
 // that attribute. Topics and subscriptions must exist, unless --create_topics and
 // --create_subscriptions have missing ones created.
 //
+// With --filter only messages whose attributes match are moved. It is an expression in
+// the language of Pub/Sub's own filters: attributes:key, attributes.key = "value", !=,
+// hasPrefix(attributes.key, "prefix"), with NOT, AND, OR and parentheses, of any length:
+//
+//	relay --input_subscriptions=projects/p/subscriptions/orders --output_topic=projects/p/topics/moved \
+//	      --filter='attributes.event = "order.paid" AND NOT hasPrefix(attributes.region, "us-")'
+//
+// What does not match is acknowledged and not published: it is gone for this
+// subscription, as it is for one with a filter of its own. It has come all the same, and
+// is counted (filtered); --max_messages counts it, too. A filter that the subscription
+// is created with is better where there can be one, for it costs nothing to receive
+// what is never sent. --create_subscriptions does not make one of --filter: a
+// subscription keeps its filter for ever, and the next relay may have another.
+//
 // A message that the service can never take, which is rare for one that it has
 // delivered, fails the relay; --failure_policy drops it, or sends it to the
 // --dead_letter_topic, in an envelope with the reason.
@@ -30,7 +44,8 @@
 //
 // Beam's flags are taken beside its own; --runner chooses where it runs, prism
 // by default. Counts and progress are those of this process: where the workers
-// are others, Beam's metrics tell.
+// are others, Beam's metrics tell (pubsubio.source, pubsubio.sink, and relay for what
+// is filtered).
 //
 // With --dry_run it checks names, existence and permissions, prints what it would do,
 // and does nothing of it.

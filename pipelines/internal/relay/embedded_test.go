@@ -22,7 +22,7 @@ func TestEmbedded_RelaysAndChecksEveryMessage(t *testing.T) {
 			o := runRelay(t.Context(), t, "--embedded", "--embedded_messages=3000", "--runner="+runner)
 			o.mustEnd(t, program.ExitDone)
 			said := strings.Join(strings.Fields(o.stdout), " ")
-			for _, want := range []string{"sent 3,000 read", "published 3,000 skipped 0", "acknowledged 3,000 returned 0", "arrived 3,000 arrived again 0", "every message arrived and was acknowledged"} {
+			for _, want := range []string{"sent 3,000 read 3,000 filtered 0 published 3,000", "published 3,000 skipped 0", "acknowledged 3,000 returned 0", "arrived 3,000 arrived again 0", "every message arrived and was acknowledged"} {
 				if !strings.Contains(said, want) {
 					t.Errorf("no %q in:\n%s", want, o.stdout)
 				}

@@ -20,6 +20,7 @@ type settings struct {
 
 	subscriptions []string
 	subscribeTo   string // the topic of subscriptions that are missing, and then created
+	filter        string // an expression over attributes, empty for all messages
 	position      options.StartPosition
 	positionText  string // as it was given
 	topic         string
@@ -38,7 +39,7 @@ type settings struct {
 }
 
 var sections = []program.Section{
-	{Title: "What to move", Flags: []string{"input_subscriptions", "create_subscriptions", "start_position"}},
+	{Title: "What to move", Flags: []string{"input_subscriptions", "filter", "create_subscriptions", "start_position"}},
 	{Title: "Where to", Flags: []string{"output_topic", "output_topic_attribute", "create_topics", "ordering", "drop_ordering_keys"}},
 	{Title: "What cannot be published", Flags: []string{"failure_policy", "dead_letter_topic"}},
 	{Title: "When to end", Flags: []string{"max_messages", "max_duration", "stop_when_idle"}},
@@ -50,6 +51,7 @@ var sections = []program.Section{
 func ownFlags(s *settings) *flag.FlagSet {
 	fs := flag.NewFlagSet("relay", flag.ContinueOnError)
 	program.NamesVar(fs, &s.subscriptions, "input_subscriptions", "comma-separated `names` of the subscriptions to read, each projects/<project>/subscriptions/<id>")
+	fs.StringVar(&s.filter, "filter", "", "move only messages whose attributes match that `expression`, in the language of Pub/Sub's own filters, as 'attributes.event = \"order.paid\"'; the others are acknowledged, and gone for these subscriptions (default: move all)")
 	fs.StringVar(&s.subscribeTo, "create_subscriptions", "", "create subscriptions that are missing, to the topic of that `name` (default: a missing one fails the relay)")
 	fs.Func("start_position", "where to begin in the subscriptions, each time the relay starts: `position` earliest (all that is retained), latest (what is published from now on) or a time as 2026-11-30T12:00:00Z (default: where they stand)", s.setPosition)
 	fs.StringVar(&s.topicAttribute, "output_topic_attribute", "", "`key` of the attribute that holds the full name of a message's topic; messages without it go to --output_topic")
@@ -58,7 +60,7 @@ func ownFlags(s *settings) *flag.FlagSet {
 	fs.StringVar(&s.policy, "failure_policy", "", "what becomes of a message that the service can never take: `policy` fail, drop or dead_letter (default: dead_letter beside --dead_letter_topic, else fail)")
 	fs.StringVar(&s.deadLetterTopic, "dead_letter_topic", "", "`name` of the topic that gets such messages, each in an envelope with the reason; it must exist")
 	fs.StringVar(&s.topic, "output_topic", "", "`name` of the topic to publish to, projects/<project>/topics/<id>")
-	fs.Int64Var(&s.limit.MaxMessages, "max_messages", 0, "end after `n` messages (default: never)")
+	fs.Int64Var(&s.limit.MaxMessages, "max_messages", 0, "end after `n` messages that were read, those that --filter keeps back among them (default: never)")
 	fs.DurationVar(&s.limit.MaxDuration, "max_duration", 0, "end after that `time`, as 90s or 1h (default: never)")
 	fs.DurationVar(&s.limit.StopWhenIdle, "stop_when_idle", 0, "end when nothing has come for that `time` (default: never)")
 	fs.BoolVar(&s.dropKeys, "drop_ordering_keys", false, "publish messages that have an ordering key without it, in any order (default: fail)")
@@ -84,6 +86,7 @@ func (s settings) validate() error {
 		s.embeddedFaults(&f)
 	} else {
 		s.choiceFaults(&f)
+		s.filterFaults(&f)
 		if _, err := message.ParseTopic(s.subscribeTo); err != nil && s.subscribeTo != "" {
 			f.AddError(fmt.Errorf("--create_subscriptions: %w", err))
 			s.subscribeTo = "" // Once is enough.
@@ -164,7 +167,7 @@ func (s settings) choiceFaults(f *options.Faults) {
 
 func (s settings) embeddedFaults(f *options.Faults) {
 	for _, name := range []string{"input_subscriptions", "output_topic", "emulator_endpoint", "pubsub_endpoint", "service_account_key_file", "max_messages", "max_duration", "stop_when_idle", "drop_ordering_keys", "dry_run",
-		"create_subscriptions", "start_position", "output_topic_attribute", "create_topics", "ordering", "failure_policy", "dead_letter_topic"} {
+		"filter", "create_subscriptions", "start_position", "output_topic_attribute", "create_topics", "ordering", "failure_policy", "dead_letter_topic"} {
 		if s.Given[name] {
 			f.Add("--"+name, "(set)", "must not be given beside --embedded, which brings a server and messages of its own")
 		}
@@ -229,6 +232,11 @@ func (s settings) planned() [][2]string {
 		keys = "dropped"
 	}
 	lines = append(lines, [2]string{"ordering keys", keys})
+	if s.filter != "" {
+		lines = append(lines,
+			[2]string{"filter", s.filter},
+			[2]string{"what does not match", "is acknowledged and not published: it is gone for these subscriptions"})
+	}
 	if s.topicAttribute != "" {
 		lines = append(lines, [2]string{"topic", "in the attribute " + s.topicAttribute})
 	}

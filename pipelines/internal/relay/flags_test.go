@@ -93,6 +93,10 @@ func TestFlags_EachFault(t *testing.T) {
 			`--create_subscriptions: topic "x": must have the form projects/<project>/topics/<id>`},
 		"topic beside an attribute": {[]string{"--output_topic_attribute=to", "--input_subscriptions=" + inSub, "--output_topic=x"},
 			`--output_topic: topic "x": must have the form projects/<project>/topics/<id>`},
+		"filter": {[]string{"--filter=attributes.region = eu", "--input_subscriptions=" + inSub, "--output_topic=" + outTopic},
+			`--filter: attributes.region = eu: at character 21, eu: here must be a string in double quotes, as in attributes.event = "order"`},
+		"embedded and a filter": {[]string{"--embedded", "--filter=attributes:n"},
+			"--filter: (set): must not be given beside --embedded"},
 		"report nowhere": {[]string{"--embedded", "--report=/no/such/place.json"},
 			`--report: "/no/such/place.json": must be in a directory that exists`},
 	} {

@@ -14,14 +14,24 @@ import (
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/source"
 )
 
-// build adds the relay to scope.
-func build(scope beam.Scope, s settings) error {
+// build adds the relay to scope. filtered returns how many messages --filter has kept
+// back, until forget.
+func build(scope beam.Scope, s settings) (filtered func() int64, forget func(), err error) {
 	messages, err := source.TryRead(scope, sourceConfig(s), source.Message)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
+	messages, filtered, forget, err = s.filtered(scope, messages)
+	if err != nil {
+		return nil, nil, err
+	}
+	return filtered, forget, write(scope, s, messages)
+}
+
+// write adds the publishing of messages to scope.
+func write(scope beam.Scope, s settings, messages beam.PCollection) error {
 	if s.topicAttribute == "" {
-		_, err = sink.TryWrite(scope, sinkConfig(s), s.encoder(), messages)
+		_, err := sink.TryWrite(scope, sinkConfig(s), s.encoder(), messages)
 		return err
 	}
 	to, err := beam.TryParDo(scope, &router{Attribute: s.topicAttribute, Otherwise: s.topic}, messages)
@@ -92,14 +102,16 @@ func (s settings) onFailure() sink.FailurePolicy {
 // error is that of pubsubio.Run.
 func relay(ctx context.Context, s settings, screen *program.Console) (report, error) {
 	p, scope := beam.NewPipelineWithRoot()
-	if err := build(scope, s); err != nil {
+	filtered, forget, err := build(scope, s)
+	if err != nil {
 		return report{}, err
 	}
-	counts := func() pubsubio.Counts { return pubsubio.CountsOf(p) }
-	stop := showProgress(screen, s.total, counts)
+	defer forget()
+	now := func() figures { return figures{pubsubio.CountsOf(p), filtered()} }
+	stop := showProgress(screen, s.total, now)
 	start := time.Now()
-	err := pubsubio.Run(ctx, p)
+	err = pubsubio.Run(ctx, p)
 	elapsed := time.Since(start)
 	stop()
-	return newReport(counts(), elapsed), err
+	return newReport(now(), elapsed), err
 }

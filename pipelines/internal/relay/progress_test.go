@@ -22,16 +22,16 @@ func advance(d time.Duration) {
 // counts are those of a relay that a test makes up.
 type counts struct {
 	mu sync.Mutex
-	c  pubsubio.Counts // guarded by mu
+	c  figures // guarded by mu
 }
 
-func (c *counts) get() pubsubio.Counts {
+func (c *counts) get() figures {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.c
 }
 
-func (c *counts) set(to pubsubio.Counts) {
+func (c *counts) set(to figures) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.c = to
@@ -66,13 +66,16 @@ func TestProgress_TellsALineEveryTenSecondsWithoutATerminal(t *testing.T) {
 		if got := out.take(); got != "" {
 			t.Errorf("told %q within ten seconds", got)
 		}
-		c.set(pubsubio.Counts{Read: 12_500, Published: 12_000, Acknowledged: 10_000})
+		c.set(figures{Counts: pubsubio.Counts{Read: 12_500, Published: 12_000, Acknowledged: 10_000}})
 		advance(2 * time.Second)
-		c.set(pubsubio.Counts{Read: 17_500, Published: 17_000, Acknowledged: 10_000})
+		c.set(figures{Counts: pubsubio.Counts{Read: 17_500, Published: 17_000, Acknowledged: 10_000}})
+		advance(program.LineEvery)
+		c.set(figures{Counts: pubsubio.Counts{Read: 19_500, Published: 18_000, Acknowledged: 10_000}, Filtered: 1000})
 		advance(program.LineEvery)
 		stop()
 		want := "read 12,500, published 12,000 (1,200/s), acknowledged 10,000\n" +
-			"read 17,500, published 17,000 (500/s), acknowledged 10,000\n"
+			"read 17,500, published 17,000 (500/s), acknowledged 10,000\n" +
+			"read 19,500, filtered 1,000 and published 18,000 (200/s), acknowledged 10,000\n"
 		if got := out.take(); got != want {
 			t.Errorf("told:\n%swant:\n%s", got, want)
 		}
@@ -85,7 +88,7 @@ func TestProgress_DrawsABarOnATerminal(t *testing.T) {
 		var c counts
 		terminal := program.NewTerminal(&out)
 		stop := showProgress(terminal, 400, c.get)
-		c.set(pubsubio.Counts{Published: 100})
+		c.set(figures{Counts: pubsubio.Counts{Published: 70}, Filtered: 30})
 		advance(time.Second)
 		if got := out.take(); !strings.Contains(got, "25%") || !strings.Contains(got, "(100/400, ") || !strings.Contains(got, "messages/s") {
 			t.Errorf("drew %q", got)
@@ -110,7 +113,7 @@ func TestProgress_DrawsABarOnATerminal(t *testing.T) {
 func TestProgress_CountsWhereNobodyKnowsTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out screen
-		stop := showProgress(program.NewTerminal(&out), 0, func() pubsubio.Counts { return pubsubio.Counts{Published: 7} })
+		stop := showProgress(program.NewTerminal(&out), 0, func() figures { return figures{Counts: pubsubio.Counts{Published: 7}} })
 		advance(time.Second)
 		stop() // The bubble ends only if the library's goroutine, too, is gone.
 		if got := out.take(); !strings.Contains(got, "(7/-, ") || strings.Contains(got, "%") {
@@ -121,8 +124,9 @@ func TestProgress_CountsWhereNobodyKnowsTheEnd(t *testing.T) {
 
 func TestReport_Table(t *testing.T) {
 	var out bytes.Buffer
-	printTable(&out, newReport(pubsubio.Counts{Read: 1_234_567, Published: 1_234_500, Acknowledged: 999}, 2*time.Second), nil)
+	printTable(&out, newReport(figures{pubsubio.Counts{Read: 1_234_567, Published: 1_234_500, Acknowledged: 999}, 67}, 2*time.Second), nil)
 	want := `             read  1,234,567
+         filtered         67
         published  1,234,500
           skipped          0
            failed          0

@@ -6,12 +6,12 @@ import (
 	"time"
 
 	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/program"
-	"github.com/beam-pubsub/beam-pubsub-go/pubsubio"
 )
 
 // A report is what a relay has done, as --report writes it.
 type report struct {
 	Read              int64   `json:"read"`
+	Filtered          int64   `json:"filtered"`
 	Published         int64   `json:"published"`
 	Skipped           int64   `json:"skipped"`
 	Failed            int64   `json:"failed"`
@@ -22,9 +22,10 @@ type report struct {
 	MessagesPerSecond float64 `json:"messages_per_second"`
 }
 
-func newReport(c pubsubio.Counts, elapsed time.Duration) report {
+func newReport(c figures, elapsed time.Duration) report {
 	r := report{
 		Read:         c.Read,
+		Filtered:     c.Filtered,
 		Published:    c.Published,
 		Skipped:      c.Skipped,
 		Failed:       c.Failed,
@@ -39,13 +40,17 @@ func newReport(c pubsubio.Counts, elapsed time.Duration) report {
 	return r
 }
 
-// unacknowledged is the error of a relay that has published messages and not
-// acknowledged them: nil where there are none. It is for a relay that has no other
-// error, which would be the reason.
+// unacknowledged is the error of a relay that has published messages, or kept them
+// back, and not acknowledged them: nil where there are none. It is for a relay that has
+// no other error, which would be the reason.
 func (r report) unacknowledged() error {
-	n := r.Published - r.Acknowledged
-	if n <= 0 {
+	n := r.Published + r.Filtered - r.Acknowledged
+	switch {
+	case n <= 0:
 		return nil
+	case r.Filtered > 0:
+		return fmt.Errorf("%s of %s published and %s filtered messages were not acknowledged: they will come again, and what was published be published twice",
+			program.Grouped(n), program.Grouped(r.Published), program.Grouped(r.Filtered))
 	}
 	return fmt.Errorf("%s of %s published messages were not acknowledged: they will come again and be published twice", program.Grouped(n), program.Grouped(r.Published))
 }
@@ -57,6 +62,7 @@ func printTable(w io.Writer, r report, check *verdict) {
 		t.Count("sent", check.sent)
 	}
 	t.Count("read", r.Read)
+	t.Count("filtered", r.Filtered)
 	t.Count("published", r.Published)
 	t.Count("skipped", r.Skipped)
 	t.Count("failed", r.Failed)

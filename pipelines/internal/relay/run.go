@@ -64,7 +64,7 @@ func conclude(ctx context.Context, s settings, r report, check *verdict, err err
 	if program.RunsHere() {
 		printTable(stdout, r, check)
 	} else {
-		fmt.Fprintln(stdout, "the workers are other processes: what they have read and published is in the job's metrics, pubsubio.source and pubsubio.sink")
+		fmt.Fprintln(stdout, "the workers are other processes: what they have read and published is in the job's metrics, pubsubio.source, pubsubio.sink and relay")
 	}
 	switch {
 	case err != nil:
