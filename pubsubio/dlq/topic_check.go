@@ -3,7 +3,6 @@ package dlq
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
@@ -12,6 +11,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/internal/fit"
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/internal/iam"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/internal/transport"
 )
 
@@ -86,9 +87,9 @@ func (c Config) look(ctx context.Context, calls topicCalls) (warning string, err
 		return "", fmt.Errorf("dlq: look up dead-letter topic %s: %w", c.Topic, context.Cause(ctx))
 	case err != nil:
 		return fmt.Sprintf("could not be looked up: %s%s; assumed that it exists and has a subscription",
-			transport.Describe(err), clause(transport.Remedy(err, "roles/pubsub.viewer", "pubsub.topics.get"))), nil
+			transport.Describe(err), clause(transport.Remedy(err, iam.GetTopic))), nil
 	case !consumed:
-		return "has no subscription, so that every dead letter is lost; create one with gcloud pubsub subscriptions create NAME --topic=" + c.Topic, nil
+		return fit.LettersUnread(c.Topic).String(), nil
 	}
 	return "", nil
 }
@@ -134,12 +135,7 @@ func (e *topicError) Unwrap() error { return e.err }
 
 // missing is the error of a topic that does not exist, as err says.
 func missing(topic string, err error) error {
-	project, id, _ := strings.Cut(strings.TrimPrefix(topic, "projects/"), "/topics/")
-	return &topicError{
-		text: fmt.Sprintf("dlq: dead-letter topic %s does not exist, and the queue never creates it, for nothing would be consuming it; "+
-			"create it with gcloud pubsub topics create %s --project=%s, and a subscription of it", topic, id, project),
-		err: err,
-	}
+	return &topicError{text: fmt.Sprintf("dlq: dead-letter topic %s %v", topic, fit.LettersMissing(topic)), err: err}
 }
 
 // clause is a remedy as a text goes on with it.

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/internal/iam"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/internal/transport"
 )
 
@@ -26,7 +27,7 @@ var errRunEnded = errors.New("source: the run has ended; this bundle is void")
 // callError says what a failed call about a subscription means and what mends
 // it. It wraps err, so that status.Code sees the service's answer.
 func callError(act, subscription string, err error) error {
-	remedy := transport.Remedy(err, "roles/pubsub.subscriber", "pubsub.subscriptions.consume")
+	remedy := transport.Remedy(err, iam.Consume)
 	if remedy != "" {
 		remedy = "; " + remedy
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/googleapis/gax-go/v2"
 
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/internal/iam"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/internal/run"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/internal/stats"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/internal/transport"
@@ -67,7 +68,7 @@ func ownID(topic string, now time.Time) string {
 func (c Config) own() []string {
 	var names []string
 	for _, s := range c.Subscriptions {
-		if s.own != "" && s.own == s.Name {
+		if s.Own() {
 			names = append(names, s.Name)
 		}
 	}
@@ -143,5 +144,5 @@ func deleteSubscription(ctx context.Context, name string, remove func(context.Co
 func leftOver(name string, err error) {
 	warn("the read's own subscription could not be deleted; it collects messages until it expires, or until somebody deletes it",
 		"subscription", name, "expires after", ownExpiration,
-		"status", transport.Describe(err)+clause(transport.Remedy(err, "roles/pubsub.editor", "pubsub.subscriptions.delete")))
+		"status", transport.Describe(err)+clause(transport.Remedy(err, iam.DeleteSubscription)))
 }

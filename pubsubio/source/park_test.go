@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/internal/fit"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/internal/run"
 )
 
@@ -125,7 +126,7 @@ func TestTopicWatch_C21_WarnsOnceThatTheTopicIsGone(t *testing.T) {
 			if s.looked < 6 || s.looked > 12 {
 				t.Errorf("looked %d times in an hour", s.looked)
 			}
-			s.is = subscriptionOf(deletedTopic)
+			s.is = subscriptionOf(fit.DeletedTopic)
 		})
 		if w := idle(time.Hour); strings.Count(w, "the topic was deleted") != 1 || strings.Count(w, testSubscription) != 1 {
 			t.Errorf("want one warning of it:\n%s", w)

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/internal/iam"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/internal/transport"
 )
 
@@ -108,9 +109,9 @@ func (c *candidate) explain() string {
 	case c.act == creating:
 		return "cannot be created: " + answer + "; change the options.SubscriptionCreate in its source.Subscription, or create it otherwise"
 	case c.act == seeking:
-		return "cannot be moved to source.Config.StartPosition: " + answer + clause(transport.Remedy(c.err, "roles/pubsub.subscriber", "pubsub.subscriptions.consume"))
+		return "cannot be moved to source.Config.StartPosition: " + answer + clause(transport.Remedy(c.err, iam.Consume))
 	default:
-		return "cannot be looked up: " + answer + clause(transport.Remedy(c.err, "roles/pubsub.viewer", "pubsub.subscriptions.get"))
+		return "cannot be looked up: " + answer + clause(transport.Remedy(c.err, iam.GetSubscription))
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/dlq"
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/internal/iam"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/internal/transport"
 )
 
@@ -205,7 +206,7 @@ func gaveUp(pending []*candidate) error {
 		others = fmt.Sprintf(" and %d other subscriptions", n)
 	}
 	return &subscriptionError{
-		text: fmt.Sprintf("source: %s %s%s: no verdict in %v; the last status was %s%s", c.act, c.Name, others, startupPatience, transport.Describe(c.err), clause(transport.Remedy(c.err, "", ""))),
+		text: fmt.Sprintf("source: %s %s%s: no verdict in %v; the last status was %s%s", c.act, c.Name, others, startupPatience, transport.Describe(c.err), clause(transport.Remedy(c.err, iam.Grant{}))),
 		err:  c.err,
 	}
 }

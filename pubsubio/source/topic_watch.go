@@ -9,6 +9,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/internal/fit"
 )
 
 const (
@@ -71,7 +73,7 @@ func (r *reader) watchTopic(ctx context.Context) {
 		r.topic.end()
 	case err != nil: // What is amiss, the stream finds.
 		slog.Debug("source: cannot look at the subscription; trying again later", "subscription", r.subscription, "error", err)
-	case subscription.GetTopic() == deletedTopic:
+	case subscription.GetTopic() == fit.DeletedTopic:
 		r.topic.end()
 		warn("the topic was deleted: the subscription has delivered what it had, and nothing will come to it any more; "+
 			"delete the subscription, or create it anew on a topic, and start the job anew", "subscription", r.subscription)

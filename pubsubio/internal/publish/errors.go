@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/internal/iam"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/internal/transport"
 )
 
@@ -38,7 +39,7 @@ func (p *pool) refusal(story *trouble, spent string) error {
 // creationRefusal makes the error of a topic that could not be created.
 func (p *pool) creationRefusal(story *trouble) error {
 	text := fmt.Sprintf("create %s, which does not exist: %s (%s)", story.topic, transport.Describe(story.last), story.history())
-	remedy := transport.Remedy(story.last, "roles/pubsub.editor", "pubsub.topics.create")
+	remedy := transport.Remedy(story.last, iam.CreateTopic)
 	if remedy != "" {
 		text += "; " + remedy + ", or create the topic"
 	}
@@ -53,5 +54,5 @@ func (p *pool) remedyFor(err error) string {
 		}
 		return "check the topic's name"
 	}
-	return transport.Remedy(err, "roles/pubsub.publisher", "pubsub.topics.publish")
+	return transport.Remedy(err, iam.Publish)
 }

@@ -8,6 +8,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/internal/iam"
 )
 
 func TestClassify(t *testing.T) {
@@ -54,7 +56,7 @@ func TestClassify(t *testing.T) {
 func TestRemedy_NamesRoleAndPermission(t *testing.T) {
 	err := status.Error(codes.PermissionDenied, "User not authorized")
 	want := "grant roles/pubsub.publisher (permission pubsub.topics.publish) to the account that the workers run as"
-	if got := Remedy(err, "roles/pubsub.publisher", "pubsub.topics.publish"); got != want {
+	if got := Remedy(err, iam.Publish); got != want {
 		t.Errorf("Remedy = %q, want %q", got, want)
 	}
 	if got, want := Describe(err), "PermissionDenied: User not authorized"; got != want {

@@ -7,6 +7,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/internal/iam"
 )
 
 // Describe returns err as "Code: text": the status of a call without gRPC's own
@@ -26,12 +28,11 @@ func Describe(err error) string {
 }
 
 // Remedy says in a clause what mends err, where something does that the code
-// alone tells; "" elsewhere. role and permission are what the call needs, as
-// "roles/pubsub.publisher" and "pubsub.topics.publish".
-func Remedy(err error, role, permission string) string {
+// alone tells; "" elsewhere. needs is what the call needs.
+func Remedy(err error, needs iam.Grant) string {
 	switch status.Code(err) {
 	case codes.PermissionDenied:
-		return fmt.Sprintf("grant %s (permission %s) to the account that the workers run as", role, permission)
+		return fmt.Sprintf("grant %s (permission %s) to the account that the workers run as", needs.Role, needs.Permission)
 	case codes.Unauthenticated:
 		return "check the credentials of the account that the workers run as"
 	case codes.ResourceExhausted:
