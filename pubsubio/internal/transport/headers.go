@@ -28,6 +28,11 @@ func WithSubscription(ctx context.Context, name string) context.Context {
 	return withParams(ctx, "subscription", name)
 }
 
+// WithResource is WithTopic for calls about who may do what with anything.
+func WithResource(ctx context.Context, name string) context.Context {
+	return withParams(ctx, "resource", name)
+}
+
 // WithName returns a context for a call that creates the resource of that full
 // name: its header takes the place of the one that ctx has.
 func WithName(ctx context.Context, name string) context.Context {

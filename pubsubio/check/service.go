@@ -1,0 +1,176 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"github.com/googleapis/gax-go/v2"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/internal/transport"
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/options"
+)
+
+// A service makes the calls of a check to one server, each of which changes nothing.
+type service struct {
+	conn     grpc.ClientConnInterface
+	projects grpc.ClientConnInterface // to Resource Manager
+	endpoint string
+	patience time.Duration
+	close    func()
+}
+
+// services are those that a check asks.
+type services map[options.Connection]*service
+
+// dialAll connects to the servers of subjects. A connection whose settings are at
+// fault has none: Validate says so.
+func dialAll(subjects []*subject, patience time.Duration) (services, error) {
+	all := make(services)
+	for _, s := range subjects {
+		var f options.Faults
+		s.connection.Faults(&f, "")
+		if _, ok := all[s.connection]; ok || f.Err() != nil {
+			continue
+		}
+		one, err := dial(s.connection, patience)
+		if err != nil {
+			return all, err
+		}
+		all[s.connection] = one
+	}
+	return all, nil
+}
+
+func (s services) close() {
+	for _, one := range s {
+		one.close()
+	}
+}
+
+// resourceManager is where permissions on a project are asked for. An emulator is
+// asked itself, and does not know.
+const resourceManager = "cloudresourcemanager.googleapis.com:443"
+
+func dial(c options.Connection, patience time.Duration) (*service, error) {
+	conn, err := transport.Dial(c, transport.Settling)
+	if err != nil {
+		return nil, connectError(c, err)
+	}
+	about := c
+	if c.EmulatorEndpoint == "" {
+		about.Endpoint = resourceManager
+	}
+	projects, err := transport.Dial(about, transport.Settling)
+	if err != nil {
+		_ = conn.Close()
+		return nil, connectError(c, err)
+	}
+	return &service{
+		conn:     conn.ClientConn(),
+		projects: projects.ClientConn(),
+		endpoint: transport.Endpoint(c),
+		patience: patience,
+		close: func() { // Nothing is under way on them.
+			_ = conn.Close()
+			_ = projects.Close()
+		},
+	}, nil
+}
+
+// connectError says what is to be done about a connection that cannot be made: it is
+// for want of credentials.
+func connectError(c options.Connection, err error) error {
+	switch {
+	case c.ServiceAccountKeyFile != "":
+		return fmt.Errorf("ServiceAccountKeyFile: %w", err)
+	case c.EmulatorEndpoint != "":
+		return err
+	}
+	return fmt.Errorf("no credentials to reach Pub/Sub with: %w; log in with gcloud auth application-default login, or give ServiceAccountKeyFile", err)
+}
+
+func (k *service) getSubscription(ctx context.Context, name string) (*pubsubpb.Subscription, error) {
+	return ask(ctx, k, func(ctx context.Context) (*pubsubpb.Subscription, error) {
+		return pubsubpb.NewSubscriberClient(k.conn).GetSubscription(transport.WithSubscription(ctx, name), &pubsubpb.GetSubscriptionRequest{Subscription: name})
+	})
+}
+
+func (k *service) getTopic(ctx context.Context, name string) (*pubsubpb.Topic, error) {
+	return ask(ctx, k, func(ctx context.Context) (*pubsubpb.Topic, error) {
+		return pubsubpb.NewPublisherClient(k.conn).GetTopic(transport.WithTopic(ctx, name), &pubsubpb.GetTopicRequest{Topic: name})
+	})
+}
+
+// consumed reports whether a topic has a subscription.
+func (k *service) consumed(ctx context.Context, topic string) (bool, error) {
+	list, err := ask(ctx, k, func(ctx context.Context) (*pubsubpb.ListTopicSubscriptionsResponse, error) {
+		return pubsubpb.NewPublisherClient(k.conn).ListTopicSubscriptions(transport.WithTopic(ctx, topic), &pubsubpb.ListTopicSubscriptionsRequest{Topic: topic, PageSize: 1})
+	})
+	return len(list.GetSubscriptions()) > 0 || list.GetNextPageToken() != "", err
+}
+
+const (
+	testOnResource = "/google.iam.v1.IAMPolicy/TestIamPermissions"
+	testOnProject  = "/google.cloud.resourcemanager.v3.Projects/TestIamPermissions"
+)
+
+// granted returns which of the permissions the account has on a topic or a
+// subscription; known is false where the server does not say, as Google's emulator.
+func (k *service) granted(ctx context.Context, resource string, permissions []string) (granted func(string) bool, known bool) {
+	return k.test(ctx, k.conn, testOnResource, resource, permissions)
+}
+
+// grantedOn is granted of a project.
+func (k *service) grantedOn(ctx context.Context, project string, permissions []string) (granted func(string) bool, known bool) {
+	return k.test(ctx, k.projects, testOnProject, project, permissions)
+}
+
+func (k *service) test(ctx context.Context, conn grpc.ClientConnInterface, method, resource string, permissions []string) (granted func(string) bool, known bool) {
+	ctx, cancel := context.WithTimeout(transport.WithResource(ctx, resource), k.patience)
+	defer cancel()
+	// The messages of TestIamPermissions are on the wire what these are: a name and
+	// texts, and texts. So their module need not be required for one method.
+	request := &pubsubpb.AcknowledgeRequest{Subscription: resource, AckIds: permissions}
+	response := new(pubsubpb.PublishResponse)
+	if err := conn.Invoke(ctx, method, request, response); err != nil {
+		return nil, false
+	}
+	return func(p string) bool { return slices.Contains(response.GetMessageIds(), p) }, true
+}
+
+// ask makes a call until it has an answer that stands. It is an *AbsentError where none
+// has come when patience, or ctx, has ended.
+func ask[T any](ctx context.Context, k *service, call func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, k.patience)
+	defer cancel()
+	backoff := gax.Backoff{Initial: 100 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2}
+	var last error
+	for {
+		answer, err := call(ctx)
+		if err == nil || ctx.Err() == nil && stands(ctx, err) {
+			return answer, err
+		}
+		// A call that the end of ctx cuts off says less than the status before it.
+		if last == nil || ctx.Err() == nil {
+			last = err
+		}
+		if gax.Sleep(ctx, backoff.Pause()) != nil {
+			return answer, &AbsentError{Endpoint: k.endpoint, patience: k.patience, text: status.Convert(last).Message(), err: last}
+		}
+	}
+}
+
+// stands reports whether the error of a call is an answer. Credentials that are
+// refused are one to somebody who waits, if not to a job.
+func stands(ctx context.Context, err error) bool {
+	if status.Code(err) == codes.Unauthenticated {
+		return true
+	}
+	return transport.Classify(ctx, err) != transport.Retryable
+}
