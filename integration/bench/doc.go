@@ -1,4 +1,5 @@
-// Bench measures what this module costs beside programs written by hand:
+// Bench measures what this module costs beside programs written by hand. Each of these
+// takes minutes:
 //
 //	go run ./integration/bench
 //	go run ./integration/bench --size=100,1024,10240 --work=sink --latency=10ms

@@ -1,7 +1,7 @@
 // Loadgen publishes a stream of numbered messages to a topic, at a rate, which verify
 // can check at the other end:
 //
-//	loadgen --topic=projects/p/topics/input --messages=100000 --rate=5000 --report=sent.json
+//	loadgen --topic=projects/p/topics/input --messages=10000 --rate=5000 --report=sent.json
 //	loadgen --topic=projects/p/topics/input --duration=10m --rate=2000 --burst=500 --keys=50 --ordering
 //
 // It goes on until --messages or --duration ends it, or an interrupt (SIGINT, SIGTERM):

@@ -1,7 +1,9 @@
 // Verify reads what loadgen has published, wherever it went in between, and says what
 // became of it:
 //
-//	loadgen --topic=projects/p/topics/input --messages=100000 --report=sent.json
+//	loadgen --topic=projects/p/topics/input --messages=10000 --rate=5000 --report=sent.json
+//	relay --input_subscriptions=projects/p/subscriptions/input --output_topic=projects/p/topics/output \
+//	      --stop_when_idle=5s
 //	verify --subscription=projects/p/subscriptions/output --expected=sent.json --plot=latency.svg
 //
 // It acknowledges what it reads. It knows a message by its run, its key and its number,

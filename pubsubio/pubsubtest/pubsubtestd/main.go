@@ -2,8 +2,8 @@
 // own, for benchmarks and for programs that are not tests.
 //
 //	pubsubtestd --addr=127.0.0.1:8085 \
-//		--topic=projects/p/topics/in \
-//		--subscription=projects/p/subscriptions/in=projects/p/topics/in \
+//		--topic=projects/p/topics/orders \
+//		--subscription=projects/p/subscriptions/orders=projects/p/topics/orders \
 //		--publish=1000000 --size=1024
 //
 // Once it is ready it prints "listening on HOST:PORT" to standard output. It
