@@ -93,10 +93,12 @@ func TestPrograms_LoadgenToVerify(t *testing.T) {
 			dir := t.TempDir()
 			sent, found := filepath.Join(dir, "sent.json"), filepath.Join(dir, "found.json")
 			generate := []string{"--topic=" + inTopic, "--messages=20000", "--rate=0", "--size=64-1000", "--report=" + sent}
-			verify := []string{"--subscription=" + inSub, "--expected=" + sent, "--report=" + found, "--linger=100ms", "--plot=" + filepath.Join(dir, "latency.svg")}
+			verify := []string{"--expected=" + sent, "--report=" + found, "--linger=100ms", "--plot=" + filepath.Join(dir, "latency.svg")}
 			if ordering {
 				generate = append(generate, "--ordering")
 				verify = append(verify, "--ordering", "--subscription="+relayedSub)
+			} else {
+				verify = append(verify, "--subscription="+inSub)
 			}
 			mustExecute(ctx, t, srv.Endpoint(), "loadgen", generate...)
 			mustExecute(ctx, t, srv.Endpoint(), "verify", verify...)

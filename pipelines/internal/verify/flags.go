@@ -15,13 +15,13 @@ import (
 type settings struct {
 	program.Common
 
-	subscription string
-	ordering     bool
-	limit        options.Limit
-	linger       time.Duration
-	expectedFile string
-	plotFile     string
-	expect       expectation
+	subscriptions []string
+	ordering      bool
+	limit         options.Limit
+	linger        time.Duration
+	expectedFile  string
+	plotFile      string
+	expect        expectation
 }
 
 var sections = []program.Section{
@@ -35,7 +35,7 @@ var sections = []program.Section{
 // ownFlags defines verify's flags.
 func ownFlags(s *settings) *flag.FlagSet {
 	fs := flag.NewFlagSet("verify", flag.ContinueOnError)
-	fs.StringVar(&s.subscription, "subscription", "", "`name` of the subscription to read and acknowledge, projects/<project>/subscriptions/<id>")
+	program.NamesVar(fs, &s.subscriptions, "subscription", "`name` of the subscription to read and acknowledge, projects/<project>/subscriptions/<id>, or several with commas between them: a message that comes from two of them is duplicated")
 	fs.BoolVar(&s.ordering, "ordering", false, "read each key in order, and fail where one comes out of order")
 	fs.StringVar(&s.expectedFile, "expected", "", "`file` that loadgen --report has written: what has to arrive (default: see --expect)")
 	fs.Int64Var(&s.expect.count, "expect", 0, "how many different `messages` have to arrive (default: every number below the highest of its key)")
@@ -98,7 +98,7 @@ func (s *settings) expectFaults(f *options.Faults) {
 }
 
 var asFlags = strings.NewReplacer(
-	"source.Config.Subscriptions[0]", "--subscription",
+	"source.Config.Subscriptions", "--subscription",
 	"source.Config.EmulatorEndpoint", "--emulator_endpoint",
 	"source.Config.Endpoint", "--pubsub_endpoint",
 	"source.Config.ServiceAccountKeyFile", "--service_account_key_file",
@@ -125,13 +125,17 @@ func (s *settings) plan() program.Plan {
 	}
 	return program.Plan{
 		Name:      "verify",
-		Would:     "read this subscription and acknowledge what comes",
-		Resources: []program.Resource{s.resource()},
+		Would:     "read these subscriptions and acknowledge what comes",
+		Resources: s.resources(),
 		Settings:  [][2]string{{"expected", expected}, {"until", until}},
 	}
 }
 
-// resource is the subscription, as it is checked.
-func (s *settings) resource() program.Resource {
-	return program.Resource{Name: s.subscription, Flag: "--subscription", Subscription: true, Ordered: s.ordering}
+// resources are the subscriptions, as they are checked.
+func (s *settings) resources() []program.Resource {
+	var out []program.Resource
+	for _, name := range s.subscriptions {
+		out = append(out, program.Resource{Name: name, Flag: "--subscription", Subscription: true, Ordered: s.ordering})
+	}
+	return out
 }

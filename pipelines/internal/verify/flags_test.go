@@ -24,8 +24,8 @@ func TestFlags_EachFault(t *testing.T) {
 		args []string
 		want string // whole
 	}{
-		"nothing":             {nil, `--subscription: subscription "": must have the form projects/<project>/subscriptions/<id>`},
-		"subscription":        {[]string{"--subscription=projects/p/subscriptions/1ab"}, `--subscription: subscription "projects/p/subscriptions/1ab": the id must start with a letter`},
+		"nothing":             {nil, "--subscription: []: must name at least one subscription"},
+		"subscription":        {[]string{"--subscription=projects/p/subscriptions/1ab"}, `--subscription[0]: subscription "projects/p/subscriptions/1ab": the id must start with a letter`},
 		"expect":              {append(good, "--expect=0"), "--expect: 0: must be at least 1"},
 		"expect, negative":    {append(good, "--expect=-5"), "--expect: -5: must be at least 1"},
 		"two expectations":    {append(good, "--expected="+sent, "--expect=3"), "--expect: (set): must not be given beside --expected, which tells it"},

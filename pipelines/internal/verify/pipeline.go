@@ -45,7 +45,7 @@ func sourceConfig(s settings) source.Config {
 		ordering = options.PerKey
 	}
 	return source.Config{
-		Subscriptions:         source.From(s.subscription),
+		Subscriptions:         source.From(s.subscriptions...),
 		Ordering:              ordering,
 		Limit:                 s.limit,
 		EmulatorEndpoint:      s.Connection.EmulatorEndpoint,

@@ -95,7 +95,10 @@ func verifyAt(ctx context.Context, t *testing.T, srv *pubsubtest.Server, args ..
 		})
 	}
 	path := filepath.Join(t.TempDir(), "report.json")
-	args = append([]string{"--subscription=" + sub, "--report=" + path, "--linger=50ms", "--stop_when_idle=2s"}, args...)
+	if !slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--subscription=") }) {
+		args = append(args, "--subscription="+sub)
+	}
+	args = append([]string{"--report=" + path, "--linger=50ms", "--stop_when_idle=2s"}, args...)
 	if srv != nil {
 		args = append(args, "--emulator_endpoint="+srv.Endpoint())
 	}
@@ -399,6 +402,23 @@ func TestVerify_UnacknowledgedIsAFailure(t *testing.T) {
 	}
 }
 
+// What a pipeline sends two ways is found where it arrives.
+func TestVerify_ReadsSeveralSubscriptions(t *testing.T) {
+	srv := newServer(t)
+	srv.MustCreateTopic(topic + "2")
+	srv.MustCreateSubscription(sub+"2", topic+"2")
+	all := made(stream, 100)
+	publish(t, srv, all[:60]...)
+	if _, err := srv.Publish(topic+"2", all[50:]...); err != nil {
+		t.Fatal(err)
+	}
+	o := verifyAt(t.Context(), t, srv, "--subscription="+sub+","+sub+"2", "--expected="+reported(t, stream, 100), "--require_poison")
+	o.mustEnd(t, program.ExitDone)
+	if o.report.Arrived != 100 || o.report.Lost != 0 || o.report.Duplicated != 10 {
+		t.Errorf("report %+v", o.report)
+	}
+}
+
 func TestVerify_SaysWhatIsMissing(t *testing.T) {
 	srv := newServer(t)
 	o := verifyAt(t.Context(), t, srv, "--subscription="+sub+"2")
@@ -431,7 +451,7 @@ func TestVerify_DryRunReadsNothing(t *testing.T) {
 	publish(t, srv, made(stream, 10)...)
 	o := verifyAt(t.Context(), t, srv, "--dry_run", "--expected="+reported(t, stream, 1000))
 	o.mustEnd(t, program.ExitDone)
-	want := `verify would read this subscription and acknowledge what comes. This is a dry run: nothing is done.
+	want := `verify would read these subscriptions and acknowledge what comes. This is a dry run: nothing is done.
 
   subscription  projects/p/subscriptions/verified
                 exists; pubsub.subscriptions.consume is granted
