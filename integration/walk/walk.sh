@@ -28,7 +28,10 @@ mkdir "$out"
 pids=()
 clean_up() {
 	local status=$? pid
-	for pid in "${pids[@]}"; do kill -KILL -- "-$pid" 2>/dev/null || true; done
+	{ # The shell would tell of each that it was killed.
+		for pid in "${pids[@]}"; do kill -KILL -- "-$pid" || true; done
+		wait || true
+	} 2>/dev/null
 	if [[ -z ${WALK_DIR:-} ]]; then rm -rf "$work"; fi
 	((status == 0)) || echo "THE WALK HAS FAILED at step ${step:-0}: $title"
 }

@@ -6,6 +6,7 @@ import (
 	"hash/maphash"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 	"text/tabwriter"
 	"time"
@@ -135,7 +136,7 @@ func printLines(w io.Writer, lines []line, goes string) {
 		case to == l.Destination:
 			to = "there"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", program.Grouped(l.Letters), cmp.Or(l.Destination, "-"), l.givenUp(), cut(l.Error), to)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", program.Grouped(l.Letters), cmp.Or(l.Destination, "-"), l.givenUp(), l.lastError(), to)
 	}
 	_ = t.Flush()
 }
@@ -153,9 +154,10 @@ func (l line) givenUp() string {
 	return first + " to " + last
 }
 
-// cut returns text in one line of a table.
-func cut(text string) string {
-	runes := []rune(text)
+// lastError is why the last letter was given up, in one line of a table and without what
+// another column says.
+func (l line) lastError() string {
+	runes := []rune(strings.TrimPrefix(l.Error, "publish to "+l.Destination+": "))
 	for i, r := range runes {
 		if r < ' ' {
 			runes[i] = ' '

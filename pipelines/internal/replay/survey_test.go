@@ -38,7 +38,7 @@ func TestSurvey_Table(t *testing.T) {
 	s := newSurvey()
 	s.add(dlq.Entry{ID: "1", Destination: orders, Error: "one\nline", Time: yesterday}, orders, "")
 	s.add(dlq.Entry{ID: "2", Destination: orders, Error: strings.Repeat("ö", 100), Time: yesterday.Add(time.Minute)}, orders, "")
-	s.add(dlq.Entry{ID: "3", Destination: refunds, Error: "x"}, orders, "")
+	s.add(dlq.Entry{ID: "3", Destination: refunds, Error: "publish to " + refunds + ": x"}, orders, "")
 	s.add(dlq.Entry{ID: "4"}, "", "no dead letter")
 	var b strings.Builder
 	printLines(&b, s.all(), "WENT TO")
