@@ -137,9 +137,8 @@ cp "$clone/go.sum" .
 readonly module=github.com/beam-pubsub/beam-pubsub-go
 go mod edit -require="$module@v0.0.0" -replace="$module=$clone"
 go build -mod=mod -o "$bin/loud" .
-server loud-server --publish=100 --topic=$project/topics/lines \
-	--subscription=projects/p/subscriptions/lines=$project/topics/lines
-# The README's own names, but for the topic that is published to, which is created.
+server loud-server --publish=100 --topic=projects/p/topics/lines \
+	--subscription=projects/p/subscriptions/lines=projects/p/topics/lines
 background loud "$bin/loud" --emulator_endpoint="$endpoint"
 loud_arrived() { http GET "$counts" / "" | grep -q '"projects/p/topics/loud":100'; }
 await 60 "a hundred lines to be shouted" loud_arrived
