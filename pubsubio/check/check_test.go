@@ -138,6 +138,9 @@ topic projects/p/topics/input exists
 		{Field: "sink.Config.OnFailure", What: "sent dead letters"},
 		{Field: "dlq.Config.Topic", What: "sent dead letters"},
 	}
+	if got := r.Resources[0].Topic; got != in {
+		t.Errorf("topic %s", got)
+	}
 	if got := r.Resources[1].Uses; !reflect.DeepEqual(got, wantUses) {
 		t.Errorf("uses %v", got)
 	}
@@ -278,7 +281,7 @@ func TestRun_EachFinding(t *testing.T) {
 			"    $ gcloud pubsub subscriptions update input --project=p --retain-acked-messages",
 		}},
 		"a position before what is retained": {fine: true, runs: true, set: option(pubsubtest.RetainAcked()), configs: reads(source.Config{StartPosition: options.FromTimestamp(time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC))}), want: []string{
-			"  note: and its topic keep acknowledged messages for 168h0m0s, less than StartPosition options.FromTimestamp(2020-01-01T00:00:00Z) goes back",
+			"  note: keeps acknowledged messages for 168h0m0s, less than StartPosition options.FromTimestamp(2020-01-01T00:00:00Z) goes back",
 		}},
 		"another topic than that of Create": {runs: true, configs: reads(source.Config{Subscriptions: []source.Subscription{{Name: sub, Create: &options.SubscriptionCreate{Topic: out, Filter: "attributes:a"}}}}), want: []string{
 			"  warning: is one of projects/p/topics/input, and not of projects/p/topics/output as Create says: what is there already stays as it is; read another subscription, or name that topic",
@@ -290,6 +293,9 @@ func TestRun_EachFinding(t *testing.T) {
 		"dead letters in a circle": {runs: true, configs: check.Configs{Sources: []source.Config{{Subscriptions: source.From(sub)}}, Queues: []dlq.Config{{Topic: in}}}, want: []string{
 			"  warning: is the topic of projects/p/subscriptions/input, which is read: its dead letters are read again; send them to another topic",
 		}},
+		"dead letters that are sent back where some are chosen from": {fine: true, runs: true, configs: check.Configs{
+			Sources: []source.Config{{Subscriptions: source.From(sub), OnDecodeFailure: source.Leave()}}, Queues: []dlq.Config{{Topic: in}},
+		}, want: []string{"  pubsub.topics.publish granted"}},
 		"topics that a function chooses": {fine: true, runs: true, configs: writes(sink.Config{Resolve: sink.ResolveWith(chosen)}), want: []string{
 			"  note: sink.Config.Resolve: github.com/beam-pubsub/beam-pubsub-go/pubsubio/check_test.chosen chooses the topic of each record, so that the topics are not known before the pipeline runs; the account needs pubsub.topics.publish on each of them, as roles/pubsub.publisher has it, and pubsub.topics.create on the project of each that is missing, as roles/pubsub.editor has it",
 		}},

@@ -13,6 +13,7 @@ import (
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/internal/iam"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/message"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/options"
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/source"
 )
 
 // follow says what was found of the subscriptions, and notes the topics to which they
@@ -34,12 +35,19 @@ func (s *survey) topicOfFound(sub *subject) {
 	at := sub.Uses[0].Field
 	if t := s.topic(sub, sub.found.GetTopic()); t != nil {
 		t.use(at, "the topic of "+sub.Name)
+		t.chosen = sub.leaves() && (len(t.readBy) == 0 || t.chosen)
 		t.readBy = append(t.readBy, sub.Name)
 	}
 	if t := s.topic(sub, sub.found.GetDeadLetterPolicy().GetDeadLetterTopic()); t != nil {
 		t.use(at, "forwarded what "+sub.Name+" gives up")
 		t.forwards = append(t.forwards, forwarder{name: sub.Name})
 	}
+}
+
+// leaves reports whether all reads of a subscription choose what they take, as a replay
+// of dead letters does: what is sent back to them is not taken again unseen.
+func (s *subject) leaves() bool {
+	return !slices.ContainsFunc(s.reads, func(r reading) bool { return r.config.OnDecodeFailure != source.Leave() })
 }
 
 // topicOfCreated notes the topics of a subscription that is to be created.
@@ -127,7 +135,7 @@ func (r reading) positionHints(s *subject) {
 		s.find(Note, fit.Fault{Text: "keeps no acknowledged messages, so that " + position + " finds only those that are not acknowledged",
 			Remedy: "to have it keep them from now on, update it", Commands: []string{gcloud.UpdateSubscription(s.Name, "--retain-acked-messages")}})
 	} else if oldest := time.Now().Add(-kept); to.Before(oldest) && to.Unix() > 0 {
-		s.find(Note, fit.Fault{Text: fmt.Sprintf("and its topic keep acknowledged messages for %v, less than %s goes back", kept, position)})
+		s.find(Note, fit.Fault{Text: fmt.Sprintf("keeps acknowledged messages for %v, less than %s goes back", kept, position)})
 	}
 }
 
@@ -204,7 +212,7 @@ func (s *subject) circles() {
 	if len(s.publishers) > 0 {
 		s.find(Warning, fit.Fault{Text: text + ": what is published to it is read again, for ever unless the pipeline stops it", Remedy: "publish to another topic, or read a subscription of another one"})
 	}
-	if s.letters {
+	if s.letters && !s.chosen {
 		s.find(Warning, fit.Fault{Text: text + ": its dead letters are read again", Remedy: "send them to another topic"})
 	}
 	for _, f := range s.forwards {

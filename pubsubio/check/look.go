@@ -23,7 +23,7 @@ func (k *service) lookAtSubscription(ctx context.Context, s *subject) error {
 	}
 	s.settle(iam.GetSubscription.Permission, looked(err))
 	if err == nil {
-		s.found = found
+		s.found, s.Topic = found, found.GetTopic()
 	}
 	k.askResource(ctx, s)
 	return nil

@@ -26,6 +26,8 @@ type Resource struct {
 	Uses []Use `json:"uses"`
 	// State says whether it is there.
 	State State `json:"state"`
+	// Topic is that of a subscription that was found, as the service names it.
+	Topic string `json:"topic,omitempty"`
 	// Permissions are those that the uses need.
 	Permissions []Permission `json:"permissions,omitempty"`
 	// Findings are the conflicts, and what else there is to say.
@@ -160,7 +162,11 @@ func (r Resource) lacking() []Permission {
 func (r Resource) faults() []error {
 	var errs []error
 	add := func(text string) {
-		errs = append(errs, fmt.Errorf("%s: %s %s %s", r.Uses[0].Field, r.Kind, r.Name, text))
+		of := " "
+		if strings.HasPrefix(text, "its ") {
+			of = ": "
+		}
+		errs = append(errs, fmt.Errorf("%s: %s %s%s%s", r.Uses[0].Field, r.Kind, r.Name, of, text))
 	}
 	for _, f := range r.Findings {
 		if f.Level == Fault {

@@ -34,9 +34,10 @@ type subject struct {
 
 	// Of a topic.
 	publishers []sink.Config
-	letters    bool // of a queue
-	creates    bool // some sink creates it where it is missing
-	readBy     []string
+	letters    bool        // of a queue
+	creates    bool        // some sink creates it where it is missing
+	readBy     []string    // subscriptions that are read
+	chosen     bool        // all that read them leave what they do not choose
 	attach     []string    // subscriptions that will be created on it
 	forwards   []forwarder // subscriptions whose dead-letter policy it is in
 	consumed   consumption

@@ -144,7 +144,7 @@ func (s *settings) end() int64 {
 	return math.MaxInt64
 }
 
-// plan is what --dry_run checks and prints.
+// plan is what --dry_run prints.
 func (s *settings) plan() program.Plan {
 	var ends []string
 	if s.messages > 0 {
@@ -165,9 +165,8 @@ func (s *settings) plan() program.Plan {
 		keys += ", in order"
 	}
 	return program.Plan{
-		Name:      "loadgen",
-		Would:     "publish numbered messages to this topic",
-		Resources: []program.Resource{s.resource()},
+		Name:  "loadgen",
+		Would: "publish numbered messages to this topic",
 		Settings: [][2]string{
 			{"run", s.stream.Run},
 			{"until", strings.Join(append(ends, "it is interrupted"), ", or ")},
@@ -177,9 +176,4 @@ func (s *settings) plan() program.Plan {
 			{"poison", strconv.FormatFloat(100*s.stream.Poison, 'f', -1, 64) + " %"},
 		},
 	}
-}
-
-// resource is the topic, as it is checked.
-func (s *settings) resource() program.Resource {
-	return program.Resource{Name: s.topic, Flag: "--topic", Created: s.create}
 }

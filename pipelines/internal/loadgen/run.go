@@ -22,7 +22,7 @@ func Run(ctx context.Context, manual string, args []string, stdout, stderr io.Wr
 		Validate: func() error { return errors.Join(faults, s.validate()) },
 		Stopping: func() string { return "no more messages are made; those on their way are waited for" },
 		Plan:     s.plan,
-		Uses:     func() []program.Resource { return []program.Resource{s.resource()} },
+		Use:      s.use, ChecksFirst: true,
 		Work: func(ctx context.Context, screen *program.Console) int {
 			r, err := generateLoad(ctx, s, screen)
 			return conclude(ctx, s, r, err, stdout, screen)

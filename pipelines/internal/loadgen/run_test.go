@@ -200,7 +200,7 @@ func TestLoadgen_ATopicThatIsMissing(t *testing.T) {
 	srv := pubsubtest.New(t)
 	o := generateTo(t.Context(), t, srv, "--messages=10")
 	o.mustEnd(t, program.ExitFailed)
-	if want := "loadgen failed: --topic: topic " + topic + " does not exist; create it with gcloud pubsub topics create\n"; o.stderr != want {
+	if want := "loadgen failed: --topic: topic " + topic + " does not exist; create it with gcloud pubsub topics create load --project=p\n"; o.stderr != want {
 		t.Errorf("said %q, want %q", o.stderr, want)
 	}
 	if len(srv.Topics()) > 0 || o.stdout != "" || o.report.Run != "" {

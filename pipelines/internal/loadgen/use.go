@@ -5,17 +5,15 @@ import (
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/sink"
 )
 
+// use is what s asks of Pub/Sub.
+func (s *settings) use() program.Use {
+	return program.Use{Connection: s.Connection, Sinks: []sink.Config{sinkConfig(*s)}, Words: asFlags}
+}
+
 // Use returns what args ask of Pub/Sub. The error joins what could not be read.
 func Use(args []string) (program.Use, error) {
 	s, err := parseFlags(args)
-	if err != nil {
-		return program.Use{}, err
-	}
-	return program.Use{
-		Connection: s.Connection,
-		Sinks:      []sink.Config{sinkConfig(s)},
-		Words:      asFlags,
-		Fault:      s.validate(),
-		Help:       s.Help,
-	}, nil
+	u := s.use()
+	u.Fault, u.Help = s.validate(), s.Help
+	return u, err
 }

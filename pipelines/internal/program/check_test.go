@@ -5,15 +5,16 @@ import (
 	"context"
 	"errors"
 	"net"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/beam-pubsub/beam-pubsub-go/internal/emulator"
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/check"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/options"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/pubsubtest"
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/sink"
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/source"
 )
 
 const (
@@ -29,43 +30,55 @@ func newServer(t *testing.T) (*pubsubtest.Server, options.Connection) {
 	return srv, options.Connection{EmulatorEndpoint: srv.Endpoint()}
 }
 
+var words = strings.NewReplacer("sink.Config.Topic", "--topic", "source.Config.Subscriptions", "--subscriptions")
+
+// writes is a program that publishes to topics that must be there.
+func writes(c options.Connection, topics ...string) Use {
+	u := Use{Connection: c, Words: words}
+	for _, name := range topics {
+		u.Sinks = append(u.Sinks, sink.Config{
+			Topic: name, CreateDisposition: options.CreateNever,
+			EmulatorEndpoint: c.EmulatorEndpoint, ServiceAccountKeyFile: c.ServiceAccountKeyFile,
+		})
+	}
+	return u
+}
+
 func TestCheck_FindsWhatIsThere(t *testing.T) {
 	_, c := newServer(t)
-	got, err := Check(t.Context(), c,
-		Resource{Name: topic, Flag: "--topic"},
-		Resource{Name: sub, Flag: "--subscription", Subscription: true},
-		Resource{Name: topic + "2", Flag: "--other", Created: true})
+	u := writes(c, topic, topic+"2")
+	u.Sinks[1].CreateDisposition = options.CreateIfNeeded
+	u.Sources = []source.Config{{Subscriptions: source.From(sub), EmulatorEndpoint: c.EmulatorEndpoint}}
+	got, err := Check(t.Context(), u)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
-		"exists; pubsub.topics.publish is granted",
 		"exists; pubsub.subscriptions.consume is granted",
-		"does not exist and will be created",
+		"exists; pubsub.topics.publish is granted",
+		"does not exist and will be created; whether the account has pubsub.topics.publish is not known; whether the account has pubsub.topics.create on projects/p is not known",
 	}
 	for i, w := range want {
-		if len(got) != len(want) || got[i].Says != w {
+		if len(got.Resources) != len(want) || got.Resources[i].Says() != w {
 			t.Errorf("%+v, want %q", got, want)
 		}
 	}
 }
 
+// What is wrong is told in the words of the flags.
 func TestCheck_JoinsAllThatIsWrong(t *testing.T) {
 	srv, c := newServer(t)
 	srv.Deny("Publish", topic)
-	srv.MustCreateSubscription(sub+"2", topic, pubsubtest.ExactlyOnce())
-	_, err := Check(t.Context(), c,
-		Resource{Name: topic, Flag: "--topic"},
-		Resource{Name: topic + "2", Flag: "--other"},
-		Resource{Name: sub, Flag: "--subscription", Subscription: true, Ordered: true},
-		Resource{Name: sub + "2", Flag: "--second", Subscription: true},
-		Resource{Name: sub + "3", Flag: "--third", Subscription: true})
+	srv.MustCreateSubscription(sub+"2", topic, pubsubtest.ExactlyOnce(), pubsubtest.Ordered())
+	u := writes(c, topic, topic+"2")
+	u.Sources = []source.Config{{Subscriptions: source.From(sub, sub+"2", sub+"3"), Ordering: options.PerKey, EmulatorEndpoint: c.EmulatorEndpoint}}
+	_, err := Check(t.Context(), u)
 	want := []string{
+		"--subscriptions: subscription " + sub + " has no message ordering, which --ordering needs and which cannot be added; create another subscription with message ordering, or read without --ordering",
+		"--subscriptions: subscription " + sub + "2 has exactly-once delivery, with which the service refuses acknowledgements that come late, as a runner's commit may; turn it off with gcloud pubsub subscriptions update --no-enable-exactly-once-delivery",
+		"--subscriptions: subscription " + sub + "3 does not exist; create it with gcloud pubsub subscriptions create there3 --project=p --topic=TOPIC --enable-message-ordering",
 		"--topic: topic " + topic + " may not be used: the account lacks pubsub.topics.publish; grant roles/pubsub.publisher",
-		"--other: topic " + topic + "2 does not exist; create it with gcloud pubsub topics create",
-		"--subscription: subscription " + sub + " has no message ordering, which cannot be added: create another one with --enable-message-ordering, or read without --ordering",
-		"--second: subscription " + sub + "2 has exactly-once delivery: turn it off with gcloud pubsub subscriptions update --no-enable-exactly-once-delivery",
-		"--third: subscription " + sub + "3 does not exist; create it with gcloud pubsub subscriptions create",
+		"--topic: topic " + topic + "2 does not exist; create it with gcloud pubsub topics create there2 --project=p",
 	}
 	if err == nil || err.Error() != strings.Join(want, "\n") {
 		t.Errorf("%v\nwant:\n%s", err, strings.Join(want, "\n"))
@@ -75,9 +88,10 @@ func TestCheck_JoinsAllThatIsWrong(t *testing.T) {
 // A role that may publish and nothing else is enough for a program.
 func TestCheck_AnAccountThatMayNotLookIsNoFault(t *testing.T) {
 	srv, c := newServer(t)
-	srv.Deny("GetTopic")
-	got, err := Check(t.Context(), c, Resource{Name: topic, Flag: "--topic"})
-	if err != nil || got[0].Says != "is taken to exist, as the account may not look (pubsub.topics.get); pubsub.topics.publish is granted" {
+	srv.Deny("GetSubscription")
+	u := Use{Sources: []source.Config{{Subscriptions: source.From(sub), EmulatorEndpoint: c.EmulatorEndpoint}}}
+	got, err := Check(t.Context(), u)
+	if err != nil || got.Resources[0].Says() != "is taken to exist, as the account may not look (pubsub.subscriptions.get); pubsub.subscriptions.consume is granted" {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -91,50 +105,27 @@ func TestCheck_GivesUpOnAServerThatIsAbsent(t *testing.T) {
 	_ = listener.Close() // Nobody listens there now.
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	_, err = Check(ctx, options.Connection{EmulatorEndpoint: endpoint},
-		Resource{Name: topic, Flag: "--topic"}, Resource{Name: sub, Flag: "--subscription", Subscription: true})
-	var absent *AbsentError
-	if !errors.As(err, &absent) || strings.Count(err.Error(), "\n") > 0 || !strings.HasPrefix(err.Error(), "Pub/Sub at "+endpoint+" has not answered within 5s: ") {
+	_, err = Check(ctx, writes(options.Connection{EmulatorEndpoint: endpoint}, topic, topic+"2"))
+	var absent *check.AbsentError
+	if !errors.As(err, &absent) || strings.Count(err.Error(), "\n") > 0 || !strings.HasPrefix(err.Error(), "Pub/Sub at "+endpoint+" has not answered within 5s: ") ||
+		!strings.HasSuffix(err.Error(), "; check that it runs and can be reached, and --emulator_endpoint and --pubsub_endpoint") {
 		t.Errorf("%v", err)
 	}
 }
 
 func TestCheck_TellsOfAKeyFileWithoutItsPath(t *testing.T) {
 	dir := t.TempDir()
-	broken := filepath.Join(dir, "key.json")
-	if err := os.WriteFile(broken, []byte(`{"type":"service_account","private_key":"secret"}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for path, want := range map[string]string{
-		filepath.Join(dir, "none.json"): "--service_account_key_file: it cannot be read: no such file or directory",
-		broken:                          "--service_account_key_file: it holds no JSON key of a service account",
-	} {
-		_, err := Check(t.Context(), options.Connection{ServiceAccountKeyFile: path}, Resource{Name: topic})
-		if err == nil || err.Error() != want {
-			t.Errorf("%v, want %s", err, want)
-		}
-	}
-}
-
-// What cannot be known of a permission is no fault: the emulator has none.
-func TestCheck_OnTheEmulator(t *testing.T) {
-	endpoint := emulator.Start(t)
-	emulator.Dial(t, endpoint).CreateTopic(topic)
-	got, err := Check(t.Context(), options.Connection{EmulatorEndpoint: endpoint}, Resource{Name: topic, Flag: "--topic"})
-	if err != nil || !strings.HasPrefix(got[0].Says, "exists; ") {
-		t.Errorf("%+v, %v", got, err)
-	}
-	t.Log(got)
-	if _, err := Check(t.Context(), options.Connection{EmulatorEndpoint: endpoint}, Resource{Name: topic + "2", Flag: "--topic"}); err == nil || !strings.Contains(err.Error(), "does not exist; ") {
+	_, err := Check(t.Context(), writes(options.Connection{ServiceAccountKeyFile: filepath.Join(dir, "none.json")}, topic))
+	if err == nil || !strings.HasPrefix(err.Error(), "--service_account_key_file: ") || !strings.HasSuffix(err.Error(), "no such file or directory") || strings.Contains(err.Error(), dir) {
 		t.Errorf("%v", err)
 	}
 }
 
 func TestPlan_PrintsWhatWasFound(t *testing.T) {
 	srv, c := newServer(t)
-	p := Plan{Name: "mover", Would: "move things", Resources: []Resource{{Name: topic, Flag: "--topic"}}, Settings: [][2]string{{"until", "the end"}}}
+	p := Plan{Name: "mover", Would: "move things", Settings: [][2]string{{"until", "the end"}}}
 	var stdout, stderr bytes.Buffer
-	if code := p.DryRun(t.Context(), c, &stdout, &stderr); code != ExitDone || stderr.Len() > 0 {
+	if code := p.DryRun(t.Context(), writes(c, topic), &stdout, &stderr); code != ExitDone || stderr.Len() > 0 {
 		t.Errorf("exit code %d, %s", code, stderr.String())
 	}
 	want := `mover would move things. This is a dry run: nothing is done.
@@ -147,8 +138,14 @@ func TestPlan_PrintsWhatWasFound(t *testing.T) {
 		t.Errorf("printed:\n%swant:\n%s", stdout.String(), want)
 	}
 	stdout.Reset()
+	circle := writes(c, topic)
+	circle.Sources = []source.Config{{Subscriptions: source.From(sub), EmulatorEndpoint: c.EmulatorEndpoint}}
+	if code := p.DryRun(t.Context(), circle, &stdout, &stderr); code != ExitDone || !strings.Contains(stdout.String(), "\n                warning: is the topic of "+sub+", which is read: what is published to it is read again") {
+		t.Errorf("exit code %d, printed:\n%s", code, stdout.String())
+	}
+	stdout.Reset()
 	srv.Deny("Publish")
-	if code := p.DryRun(t.Context(), c, &stdout, &stderr); code != ExitFailed || stdout.Len() > 0 || !strings.HasPrefix(stderr.String(), "mover cannot run as it is told:\n--topic: ") {
+	if code := p.DryRun(t.Context(), writes(c, topic), &stdout, &stderr); code != ExitFailed || stdout.Len() > 0 || !strings.HasPrefix(stderr.String(), "mover cannot run as it is told:\n--topic: ") {
 		t.Errorf("exit code %d, %s, %s", code, stdout.String(), stderr.String())
 	}
 }
@@ -156,15 +153,31 @@ func TestPlan_PrintsWhatWasFound(t *testing.T) {
 func TestReady(t *testing.T) {
 	_, c := newServer(t)
 	var stderr bytes.Buffer
-	if code, ready := Ready(t.Context(), "mover", &stderr, c, Resource{Name: topic}); code != ExitDone || !ready {
+	if code, ready := Ready(t.Context(), "mover", &stderr, writes(c, topic)); code != ExitDone || !ready {
 		t.Error(code, ready)
 	}
-	if code, ready := Ready(t.Context(), "mover", &stderr, c, Resource{Name: topic + "2", Flag: "--topic"}); code != ExitFailed || ready || !strings.HasPrefix(stderr.String(), "mover failed: --topic: ") {
+	if code, ready := Ready(t.Context(), "mover", &stderr, writes(c, topic+"2")); code != ExitFailed || ready || !strings.HasPrefix(stderr.String(), "mover failed: --topic: ") {
 		t.Error(code, ready, stderr.String())
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if code, ready := Ready(ctx, "mover", &stderr, c, Resource{Name: topic}); code != ExitInterrupted || ready {
+	if code, ready := Ready(ctx, "mover", &stderr, writes(c, topic)); code != ExitInterrupted || ready {
 		t.Error(code, ready)
+	}
+}
+
+func TestTopicOf(t *testing.T) {
+	srv, c := newServer(t)
+	if got, err := TopicOf(t.Context(), c, sub); err != nil || got != topic {
+		t.Errorf("%s, %v", got, err)
+	}
+	if _, err := TopicOf(t.Context(), c, sub+"2"); err == nil || !strings.Contains(err.Error(), "does not exist") {
+		t.Errorf("%v", err)
+	}
+	if err := srv.DeleteTopic(topic); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := TopicOf(t.Context(), c, sub); err == nil || err.Error() != "the subscription's topic is _deleted-topic_" {
+		t.Errorf("%v", err)
 	}
 }

@@ -19,14 +19,15 @@ type Frame struct {
 	Validate func() error
 	// Stopping says what happens now, at an interrupt.
 	Stopping func() string
-	// Plan is what --dry_run checks and prints.
+	// Use is what the flags ask of Pub/Sub, and ChecksFirst has it looked at before the
+	// work begins.
+	Use         func() Use
+	ChecksFirst bool
+	// Plan is what --dry_run prints beside what it found of Use.
 	Plan func() Plan
 	// Rehearse is what --dry_run does once the plan is printed, where there is more to be
 	// looked at, and returns the exit code; nil for nothing.
 	Rehearse func(ctx context.Context, screen *Console) int
-	// Uses are the resources that are looked at before the work begins; nil looks at
-	// none.
-	Uses func() []Resource
 	// Work is the program's own, and returns the exit code.
 	Work func(ctx context.Context, screen *Console) int
 }
@@ -48,14 +49,14 @@ func (f Frame) Run(ctx context.Context, stdout, stderr io.Writer) int {
 	defer done()
 	// On Dataflow the flag is Beam's own.
 	if f.Common.DryRun && Runner() != "dataflow" {
-		code := f.Plan().DryRun(ctx, f.Common.Connection, stdout, screen)
+		code := f.Plan().DryRun(ctx, f.Use(), stdout, screen)
 		if code != ExitDone || f.Rehearse == nil {
 			return code
 		}
 		return f.Rehearse(ctx, screen)
 	}
-	if f.Uses != nil {
-		if code, ready := Ready(ctx, f.Name, screen, f.Common.Connection, f.Uses()...); !ready {
+	if f.ChecksFirst {
+		if code, ready := Ready(ctx, f.Name, screen, f.Use()); !ready {
 			return code
 		}
 	}

@@ -5,37 +5,32 @@ import (
 	"errors"
 	"fmt"
 
-	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/check"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/message"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/options"
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/source"
 )
 
 // TopicOf asks the service for the topic of a subscription. A service that cannot be
 // reached is given five seconds.
 func TopicOf(ctx context.Context, c options.Connection, subscription string) (string, error) {
-	conn, err := dial(ctx, c)
-	if err != nil {
+	r, err := Check(ctx, Use{Sources: []source.Config{{
+		Subscriptions:         source.From(subscription),
+		EmulatorEndpoint:      c.EmulatorEndpoint,
+		Endpoint:              c.Endpoint,
+		ServiceAccountKeyFile: c.ServiceAccountKeyFile,
+	}}})
+	switch {
+	case len(r.Resources) == 0: // Nothing was found out.
 		return "", err
-	}
-	defer func() { _ = conn.Close() }()
-	ctx, cancel := context.WithTimeout(ctx, checkPatience)
-	defer cancel()
-	var found *pubsubpb.Subscription
-	err = checker{conn: conn, endpoint: endpoint(c)}.persist(ctx, func(ctx context.Context) (err error) {
-		found, err = pubsubpb.NewSubscriberClient(conn).GetSubscription(ctx, &pubsubpb.GetSubscriptionRequest{Subscription: subscription})
-		return err
-	})
-	switch code := status.Code(err); {
-	case code == codes.PermissionDenied:
+	case r.Resources[0].State == check.Unseen:
 		return "", errors.New("the account may not look (pubsub.subscriptions.get); grant roles/pubsub.viewer")
-	case err != nil:
+	case r.Resources[0].Topic == "":
 		return "", err
 	}
-	if _, err := message.ParseTopic(found.GetTopic()); err != nil {
-		return "", fmt.Errorf("the subscription's topic is %s", found.GetTopic())
+	topic := r.Resources[0].Topic
+	if _, err := message.ParseTopic(topic); err != nil {
+		return "", fmt.Errorf("the subscription's topic is %s", topic)
 	}
-	return found.GetTopic(), nil
+	return topic, nil
 }

@@ -1,16 +1,18 @@
 package program
 
 import (
+	"regexp"
 	"strings"
 
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/check"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/options"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/sink"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/source"
 )
 
-// A Use is what a program's flags ask of Pub/Sub: for check, which looks at it and
-// runs nothing. Each program has a function Use that reads it from arguments; the
-// error of that joins what could not be read.
+// A Use is what a program's flags ask of Pub/Sub. Each program has a function Use that
+// reads it from arguments, for check, which looks at it and runs nothing; the error of
+// that joins what could not be read.
 type Use struct {
 	// Connection says which Pub/Sub, and as whom.
 	Connection options.Connection
@@ -25,4 +27,63 @@ type Use struct {
 	Fault error
 	// Help is set where the manual was asked for.
 	Help bool
+}
+
+// Configs are the configurations, as package check takes them.
+func (u Use) Configs() check.Configs { return check.Configs{Sources: u.Sources, Sinks: u.Sinks} }
+
+// secondOf finds the number of a configuration: flags make one of a kind, or several
+// whose flags are not the same.
+var secondOf = regexp.MustCompile(`\b(source|sink|dlq)\.Config\[\d+\]`)
+
+var numberAtEnd = regexp.MustCompile(`\[\d+\]$`)
+
+// commonWords are those of all programs, whose flags have these names in each of them.
+var commonWords = strings.NewReplacer(
+	"EmulatorEndpoint and Endpoint", "--emulator_endpoint and --pubsub_endpoint",
+	"ServiceAccountKeyFile", "--service_account_key_file",
+	"create another subscription with options.SubscriptionCreate.EnableMessageOrdering, or read with options.Unordered", "create another subscription with message ordering, or read without --ordering",
+	"Ordering options.PerKey", "--ordering",
+	" of OnDecodeFailure", "",
+)
+
+// Say says a text about the configurations in the words of the flags.
+func (u Use) Say(text string) string {
+	text = secondOf.ReplaceAllString(text, "$1.Config")
+	if u.Words != nil {
+		text = u.Words.Replace(text)
+	}
+	return commonWords.Replace(text)
+}
+
+// InFlags returns a report in the words of the flags.
+func (u Use) InFlags(r check.Report) check.Report {
+	r.Settings = u.sayAll(r.Settings)
+	resources := make([]check.Resource, len(r.Resources))
+	for i, res := range r.Resources {
+		uses := make([]check.Use, len(res.Uses))
+		for j, use := range res.Uses {
+			// Which of a flag's names it is, the name itself tells.
+			uses[j] = check.Use{Field: numberAtEnd.ReplaceAllString(u.Say(use.Field), ""), What: use.What}
+		}
+		res.Uses, res.Findings = uses, u.sayAll(res.Findings)
+		resources[i] = res
+	}
+	r.Resources = resources
+	return r
+}
+
+// sayAll returns findings in the words of the flags, each once: flags that make several
+// configurations would be at fault in each.
+func (u Use) sayAll(findings []check.Finding) []check.Finding {
+	var out []check.Finding
+	seen := make(map[string]bool)
+	for _, f := range findings {
+		f.Text, f.Remedy = u.Say(f.Text), u.Say(f.Remedy)
+		if !seen[f.Text] {
+			seen[f.Text] = true
+			out = append(out, f)
+		}
+	}
+	return out
 }

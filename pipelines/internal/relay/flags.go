@@ -199,23 +199,11 @@ var asFlags = strings.NewReplacer(
 	"; use Splits to read it in parallel", "",
 )
 
-// plan is what --dry_run checks and prints.
+// plan is what --dry_run prints.
 func (s settings) plan() program.Plan {
 	p := program.Plan{Name: "relay", Would: "move messages from these subscriptions to this topic"}
 	if s.topicAttribute != "" {
 		p.Would = "move messages from these subscriptions to the topics that they name"
-	}
-	topic := func(flagName, name string, created bool) {
-		if name != "" {
-			p.Resources = append(p.Resources, program.Resource{Name: name, Flag: flagName, Created: created})
-		}
-	}
-	topic("--output_topic", s.topic, s.createTopics)
-	topic("--dead_letter_topic", s.deadLetterTopic, false)
-	for _, name := range s.subscriptions {
-		p.Resources = append(p.Resources, program.Resource{
-			Name: name, Flag: "--input_subscriptions", Subscription: true, Ordered: s.ordering, Created: s.subscribeTo != "",
-		})
 	}
 	p.Settings = s.planned()
 	return p

@@ -172,10 +172,10 @@ func TestFlags_DryRunChecksAndMovesNothing(t *testing.T) {
 	o.mustEnd(t, program.ExitDone)
 	want := `relay would move messages from these subscriptions to this topic. This is a dry run: nothing is done.
 
-  topic          projects/p/topics/out
-                 exists; pubsub.topics.publish is granted
   subscription   projects/p/subscriptions/input
                  exists; pubsub.subscriptions.consume is granted
+  topic          projects/p/topics/out
+                 exists; pubsub.topics.publish is granted
   until          10 messages have come, or it is interrupted
   ordering keys  a message with one fails the relay
 `

@@ -21,6 +21,7 @@ func Run(ctx context.Context, manual string, args []string, stdout, stderr io.Wr
 		Common:   &s.Common,
 		Validate: func() error { return errors.Join(faults, s.validate()) },
 		Stopping: stopping,
+		Use:      s.use,
 		Plan:     s.plan,
 		Work: func(ctx context.Context, screen *program.Console) int {
 			if s.embedded {

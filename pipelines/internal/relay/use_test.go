@@ -19,6 +19,10 @@ func TestUse_IsWhatTheFlagsAskFor(t *testing.T) {
 	if len(u.Sinks) != 1 || u.Sinks[0].Topic != outTopic {
 		t.Errorf("sinks %+v", u.Sinks)
 	}
+	u, err = Use([]string{"--input_subscriptions=" + inSub, "--output_topic=" + outTopic, "--output_topic_attribute=to"})
+	if err != nil || u.Fault != nil || len(u.Sinks) != 2 || u.Sinks[0].Topic != "" || u.Sinks[1].Topic != outTopic {
+		t.Errorf("by attribute: %+v, %v", u, err)
+	}
 	if u, err = Use([]string{"--embedded"}); err != nil || u.Fault != nil || len(u.Sources)+len(u.Sinks) > 0 {
 		t.Errorf("embedded: %+v, %v", u, err)
 	}

@@ -124,28 +124,18 @@ var asFlags = strings.NewReplacer(
 	"sink.Config.Endpoint", "--pubsub_endpoint",
 	"source.Config.ServiceAccountKeyFile", "--service_account_key_file",
 	"sink.Config.ServiceAccountKeyFile", "--service_account_key_file",
+	"sink.Config.Topic", "--output_topic",
 	"sink.Config.OnFailure: dead-letter queue: dlq.Config.Topic", "--dead_letter_topic",
+	"sink.Config.OnFailure", "--dead_letter_topic",
 	"options.Subscriber.MaxOutstandingMessages and MaxOutstandingBytes", "--max_left",
 	"options.Limit.MaxDuration", "--max_duration",
 	"options.Limit.StopWhenIdle", "--stop_when_idle",
 	"beside EmulatorEndpoint", "beside --emulator_endpoint",
 )
 
-// resources are what is used whatever the letters say.
-func (s settings) resources() []program.Resource {
-	out := []program.Resource{{Name: s.subscription, Flag: "--dead_letter_subscription", Subscription: true}}
-	if s.queueTopic != "" {
-		out = append(out, program.Resource{Name: s.queueTopic, Flag: "--dead_letter_topic"})
-	}
-	if s.outputTopic != "" {
-		out = append(out, program.Resource{Name: s.outputTopic, Flag: "--output_topic"})
-	}
-	return out
-}
-
-// plan is what --dry_run checks and prints before the letters are looked at.
+// plan is what --dry_run prints before the letters are looked at.
 func (s settings) plan() program.Plan {
-	p := program.Plan{Name: "replay", Would: "publish these dead letters again", Resources: s.resources()}
+	p := program.Plan{Name: "replay", Would: "publish these dead letters again"}
 	add := func(name, value string) {
 		if value != "" {
 			p.Settings = append(p.Settings, [2]string{name, value})

@@ -82,7 +82,7 @@ func TestReplay_WhatIsNotThereIsToldAtOnce(t *testing.T) {
 	}{
 		"no subscription": {func(srv *pubsubtest.Server) { _ = srv.DeleteSubscription(queueSub) }, nil, "--dead_letter_subscription: subscription " + queueSub + " does not exist"},
 		"no topic":        {func(*pubsubtest.Server) {}, []string{"--output_topic=projects/p/topics/gone"}, "--output_topic: topic projects/p/topics/gone does not exist"},
-		"its topic gone":  {func(srv *pubsubtest.Server) { _ = srv.DeleteTopic(queueTopic) }, nil, "the subscription's topic is _deleted-topic_"},
+		"its topic gone":  {func(srv *pubsubtest.Server) { _ = srv.DeleteTopic(queueTopic) }, nil, "its topic is deleted"},
 		"no permission":   {func(srv *pubsubtest.Server) { srv.Deny("StreamingPull", queueSub) }, nil, "pubsub.subscriptions.consume"},
 		"its own topic":   {func(*pubsubtest.Server) {}, []string{"--output_topic=" + queueTopic}, "must be another topic than --dead_letter_topic"},
 	} {

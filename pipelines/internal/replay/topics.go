@@ -3,10 +3,13 @@ package replay
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 
 	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/program"
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/check"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/options"
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/sink"
 )
 
 // topics knows which topics can be published to. A letter whose topic is gone is left:
@@ -18,6 +21,8 @@ type topics struct {
 	known      map[string]string
 }
 
+var destinationWords = strings.NewReplacer("sink.Config.Topic", "its destination")
+
 // unusable says why nothing can be published to a topic, as far as the account may ask;
 // "" where it can, or where the service does not say: the sink finds out, then.
 func (t *topics) unusable(ctx context.Context, topic string) string {
@@ -27,8 +32,8 @@ func (t *topics) unusable(ctx context.Context, topic string) string {
 	if ok {
 		return why
 	}
-	_, err := program.Check(ctx, t.connection, program.Resource{Name: topic, Flag: "its destination"})
-	if absent := new(program.AbsentError); errors.As(err, &absent) || ctx.Err() != nil {
+	_, err := program.Check(ctx, program.Use{Sinks: []sink.Config{toTopic(t.connection, topic)}, Words: destinationWords})
+	if absent := new(check.AbsentError); errors.As(err, &absent) || ctx.Err() != nil {
 		return "" // It is asked again.
 	}
 	if err != nil {

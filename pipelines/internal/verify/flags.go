@@ -107,7 +107,7 @@ var asFlags = strings.NewReplacer(
 	"beside EmulatorEndpoint", "beside --emulator_endpoint",
 )
 
-// plan is what --dry_run checks and prints.
+// plan is what --dry_run prints.
 func (s *settings) plan() program.Plan {
 	expected := "every number below the highest of its key"
 	switch e := s.expect; {
@@ -124,18 +124,8 @@ func (s *settings) plan() program.Plan {
 		until = "all have arrived, or " + until
 	}
 	return program.Plan{
-		Name:      "verify",
-		Would:     "read these subscriptions and acknowledge what comes",
-		Resources: s.resources(),
-		Settings:  [][2]string{{"expected", expected}, {"until", until}},
+		Name:     "verify",
+		Would:    "read these subscriptions and acknowledge what comes",
+		Settings: [][2]string{{"expected", expected}, {"until", until}},
 	}
-}
-
-// resources are the subscriptions, as they are checked.
-func (s *settings) resources() []program.Resource {
-	var out []program.Resource
-	for _, name := range s.subscriptions {
-		out = append(out, program.Resource{Name: name, Flag: "--subscription", Subscription: true, Ordered: s.ordering})
-	}
-	return out
 }

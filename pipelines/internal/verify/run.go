@@ -23,7 +23,7 @@ func Run(ctx context.Context, manual string, args []string, stdout, stderr io.Wr
 		Validate: func() error { return errors.Join(faults, s.validate()) },
 		Stopping: func() string { return "what is counted is being acknowledged, the rest returned" },
 		Plan:     s.plan,
-		Uses:     s.resources,
+		Use:      s.use, ChecksFirst: true,
 		Work: func(ctx context.Context, screen *program.Console) int {
 			t := newTally(s.expect)
 			elapsed, err := count(ctx, s, t, screen)

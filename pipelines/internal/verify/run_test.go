@@ -423,7 +423,7 @@ func TestVerify_SaysWhatIsMissing(t *testing.T) {
 	srv := newServer(t)
 	o := verifyAt(t.Context(), t, srv, "--subscription="+sub+"2")
 	o.mustEnd(t, program.ExitFailed)
-	if want := "verify failed: --subscription: subscription " + sub + "2 does not exist; create it with gcloud pubsub subscriptions create\n"; o.stderr != want {
+	if want := "verify failed: --subscription: subscription " + sub + "2 does not exist; create it with gcloud pubsub subscriptions create verified2 --project=p --topic=TOPIC\n"; o.stderr != want {
 		t.Errorf("said %q, want %q", o.stderr, want)
 	}
 	publish(t, srv, made(stream, 10)...)

@@ -153,19 +153,7 @@ func (s settings) by() string {
 	return s.attribute
 }
 
-// resources are what is read and written, as they are checked.
-func (s settings) resources() []program.Resource {
-	var out []program.Resource
-	for _, name := range s.subscriptions {
-		out = append(out, program.Resource{Name: name, Flag: "--input_subscriptions", Subscription: true})
-	}
-	if s.output != "" {
-		out = append(out, program.Resource{Name: s.output, Flag: "--output_topic"})
-	}
-	return out
-}
-
-// plan is what --dry_run checks and prints.
+// plan is what --dry_run prints.
 func (s settings) plan() program.Plan {
 	windows := s.window.String()
 	if s.every != 0 {
@@ -180,9 +168,8 @@ func (s settings) plan() program.Plan {
 		late += ", for " + s.lateness.String()
 	}
 	return program.Plan{
-		Name:      "windowcount",
-		Would:     "count the messages of these subscriptions",
-		Resources: s.resources(),
+		Name:  "windowcount",
+		Would: "count the messages of these subscriptions",
 		Settings: [][2]string{
 			{"by", s.by()}, {"windows", windows}, {"event time", eventTime}, {"late messages", late}, {"until", program.Until(s.limit)},
 		},

@@ -26,7 +26,7 @@ func Run(ctx context.Context, manual string, args []string, stdout, stderr io.Wr
 		Validate: func() error { return errors.Join(faults, s.validate()) },
 		Stopping: func() string { return "the open windows count what they have; what was not read is returned" },
 		Plan:     s.plan,
-		Uses:     s.resources,
+		Use:      s.use, ChecksFirst: true,
 		Work: func(ctx context.Context, screen *program.Console) int {
 			return count(ctx, s, stdout, screen)
 		},

@@ -283,8 +283,8 @@ func TestWindowcount_SaysWhatIsMissing(t *testing.T) {
 	srv := newServer(t)
 	o := countAt(t.Context(), t, srv, "--by_ordering_key", "--input_subscriptions="+sub+"2", "--output_topic="+outTopic+"2")
 	o.mustEnd(t, program.ExitFailed)
-	want := "windowcount failed: --input_subscriptions: subscription " + sub + "2 does not exist; create it with gcloud pubsub subscriptions create\n" +
-		"--output_topic: topic " + outTopic + "2 does not exist; create it with gcloud pubsub topics create\n"
+	want := "windowcount failed: --input_subscriptions: subscription " + sub + "2 does not exist; create it with gcloud pubsub subscriptions create counted2 --project=p --topic=TOPIC\n" +
+		"--output_topic: topic " + outTopic + "2 does not exist; create it with gcloud pubsub topics create counts2 --project=p\n"
 	if o.stderr != want {
 		t.Errorf("said:\n%swant:\n%s", o.stderr, want)
 	}

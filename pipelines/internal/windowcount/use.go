@@ -6,21 +6,19 @@ import (
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/source"
 )
 
-// Use returns what args ask of Pub/Sub. The error joins what could not be read.
-func Use(args []string) (program.Use, error) {
-	s, err := parseFlags(args)
-	if err != nil {
-		return program.Use{}, err
-	}
-	u := program.Use{
-		Connection: s.Connection,
-		Sources:    []source.Config{sourceConfig(s)},
-		Words:      asFlags,
-		Fault:      s.validate(),
-		Help:       s.Help,
-	}
+// use is what s asks of Pub/Sub.
+func (s settings) use() program.Use {
+	u := program.Use{Connection: s.Connection, Sources: []source.Config{sourceConfig(s)}, Words: asFlags}
 	if s.output != "" {
 		u.Sinks = []sink.Config{sinkConfig(s)}
 	}
-	return u, nil
+	return u
+}
+
+// Use returns what args ask of Pub/Sub. The error joins what could not be read.
+func Use(args []string) (program.Use, error) {
+	s, err := parseFlags(args)
+	u := s.use()
+	u.Fault, u.Help = s.validate(), s.Help
+	return u, err
 }

@@ -1,0 +1,42 @@
+package replay
+
+import (
+	"time"
+
+	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/program"
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/options"
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/sink"
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/source"
+)
+
+// use is what s asks of Pub/Sub whatever the letters say: what they were to go to, they
+// tell.
+func (s settings) use() program.Use {
+	u := program.Use{Connection: s.Connection, Sources: []source.Config{sourceConfig(s)}, Words: asFlags}
+	if s.queueTopic != "" { // Else it is looked up.
+		u.Sinks = append(u.Sinks, sinkConfig(s))
+	}
+	if s.outputTopic != "" {
+		u.Sinks = append(u.Sinks, toTopic(s.Connection, s.outputTopic))
+	}
+	return u
+}
+
+// toTopic publishes to a topic that must be there.
+func toTopic(c options.Connection, topic string) sink.Config {
+	return sink.Config{
+		Topic:                 topic,
+		CreateDisposition:     options.CreateNever,
+		EmulatorEndpoint:      c.EmulatorEndpoint,
+		Endpoint:              c.Endpoint,
+		ServiceAccountKeyFile: c.ServiceAccountKeyFile,
+	}
+}
+
+// Use returns what args ask of Pub/Sub. The error joins what could not be read.
+func Use(args []string) (program.Use, error) {
+	s, err := parseFlags(args, time.Now())
+	u := s.use()
+	u.Fault, u.Help = s.validate(), s.Help
+	return u, err
+}
