@@ -14,48 +14,14 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/message"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/pubsubtest"
 )
 
 // waitLimit is reached by a failing test only.
 const waitLimit = 2 * time.Minute
-
-// binDir has the programs, and a go that knows how to run them. TestMain removes it.
-var binDir string
-
-// goScript stands in for go run, which would build the program again for each command.
-const goScript = `#!/bin/sh
-[ "$1" = run ] || { echo "go $1: the tests of the pages execute go run only" >&2; exit 97; }
-program=$(basename "$2")
-shift 2
-exec "$(dirname "$0")/$program" "$@"
-`
-
-var builtPrograms = sync.OnceValue(func() error {
-	var err error
-	if binDir, err = os.MkdirTemp("", "commands"); err != nil {
-		return err
-	}
-	build := exec.Command("go", "build", "-buildvcs=false", "-o", binDir+"/", "./pipelines/...", "./integration/bench", "./pubsubio/pubsubtest/pubsubtestd")
-	build.Dir = ".."
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("%w\n%s", err, out)
-	}
-	return os.WriteFile(filepath.Join(binDir, "go"), []byte(goScript), 0o700) //nolint:gosec // a program
-})
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if binDir != "" {
-		_ = os.RemoveAll(binDir)
-	}
-	os.Exit(code)
-}
 
 // A page's commands are executed in their order, in a directory of its own, by a shell as
 // a reader's: with the programs on its path. Where the page has a server started
@@ -285,37 +251,4 @@ func (w *walk) addressed(c command) (string, error) {
 		return "", errors.New("it would not reach the server that the page has started: give " + flag)
 	}
 	return c.text + " " + flag + w.endpoint, nil
-}
-
-// feed gives a command messages to work on, where it reads a subscription that has none
-// from an earlier command. atWork, nil for a command that has an end, returns once the
-// server has seen it work.
-func (w *walk) feed(c command) (atWork func(context.Context) error, err error) {
-	if w.srv == nil {
-		return nil, nil
-	}
-	endless := slices.Contains([]string{"relay", "windowcount", "loadgen"}, c.program()) && !endingFlags.MatchString(c.text)
-	for _, name := range resource.FindAllString(c.text, -1) {
-		if strings.Contains(name, "/topics/") || !slices.Contains([]string{"relay", "windowcount"}, c.program()) {
-			continue
-		}
-		before := w.srv.Stats(name)
-		if before.Backlog > 0 {
-			continue
-		}
-		m := message.New([]byte("an order")).WithAttribute("event", "order.paid").WithAttribute("region", "eu-west")
-		if _, err := w.srv.Publish(strings.Replace(name, "/subscriptions/", "/topics/", 1), m); err != nil {
-			return nil, err
-		}
-		if endless {
-			atWork = func(ctx context.Context) error {
-				return w.srv.Await(ctx, name, func(s pubsubtest.Stats) bool { return s.Acknowledged > before.Acknowledged })
-			}
-		}
-	}
-	if topics := resource.FindAllString(c.text, -1); endless && c.program() == "loadgen" {
-		before := w.srv.Published(topics[0])
-		atWork = func(ctx context.Context) error { return w.srv.AwaitPublished(ctx, topics[0], before+1) }
-	}
-	return atWork, nil
 }
