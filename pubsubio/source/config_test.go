@@ -75,7 +75,7 @@ func TestConfig_DecodeFaults(t *testing.T) {
 		"source.Config.NackDelay: 1.5s: must be whole seconds from 1s to 600s, or options.Disabled":                                                    func(c *Config) { c.NackDelay = 1500 * time.Millisecond },
 		"source.Config.NackDelay: 10m1s: must be whole seconds from 1s to 600s, or options.Disabled":                                                   func(c *Config) { c.NackDelay = 601 * time.Second },
 		"source.Config.NackDelay: -1s: must be whole seconds from 1s to 600s, or options.Disabled":                                                     func(c *Config) { c.NackDelay = -time.Second },
-		"source.Config.NackDelay: 1s: must be unset beside OnDecodeFailure source.Drop(), which has no use for it":                                    func(c *Config) { c.NackDelay, c.OnDecodeFailure = time.Second, Drop() },
+		"source.Config.NackDelay: 1s: must be unset beside OnDecodeFailure source.Drop(), which has no use for it":                                     func(c *Config) { c.NackDelay, c.OnDecodeFailure = time.Second, Drop() },
 		`source.Config.TimestampAttribute: "\xc5": must be a key that a message can have: valid UTF-8 of at most 256 bytes`:                            func(c *Config) { c.TimestampAttribute = "\xc5" },
 		`source.Config.TimestampAttribute: "` + strings.Repeat("k", 40) + `": must be a key that a message can have: valid UTF-8 of at most 256 bytes`: func(c *Config) { c.TimestampAttribute = strings.Repeat("k", 257) },
 	} {
