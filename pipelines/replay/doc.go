@@ -18,8 +18,9 @@
 //   - that came from a subscription, because a message could not be decoded or Pub/Sub
 //     itself has forwarded it, unless --output_topic says where to: published to the
 //     subscription's topic it would reach all other subscriptions as well;
-//   - that holds a record which never became a message, or is a part of a letter that was
-//     too large for one message (dlq.Join of package dlq makes them one);
+//   - that holds a record which never became a message;
+//   - that came in parts, as one that is too large for one message does, of which others are
+//     not there;
 //   - that has been a dead letter --max_hops times;
 //   - that is no dead letter at all.
 //
@@ -43,7 +44,9 @@
 // A letter is acknowledged only after its message is published, or after the letter that
 // follows it is. Killed at any time and run again, replay publishes each message at least
 // once: those that were published and not acknowledged yet come twice. Ordering keys are
-// kept; the order of a key's messages is not known any more.
+// kept; the order of a key's messages is not known any more. Of a letter in parts the last
+// is acknowledged with its message and the others at the end, once everything is published:
+// if replay is killed in between, they stay.
 //
 // It runs on prism, Beam's local runner: what is left is kept track of in its own
 // process.

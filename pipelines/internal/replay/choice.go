@@ -65,8 +65,6 @@ func (c choice) unwanted(e dlq.Entry) string {
 // unfit says why e, which was asked for, cannot be replayed.
 func (c choice) unfit(e dlq.Entry) string {
 	switch {
-	case e.Part != nil:
-		return "a part of a letter that was too large for one message: dlq.Join makes them one"
 	case e.Message == nil:
 		return "it holds a record that never became a message"
 	case e.Hops >= c.maxHops:

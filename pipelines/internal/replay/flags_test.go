@@ -84,6 +84,7 @@ func TestReplay_WhatIsNotThereIsToldAtOnce(t *testing.T) {
 		"no topic":        {func(*pubsubtest.Server) {}, []string{"--output_topic=projects/p/topics/gone"}, "--output_topic: topic projects/p/topics/gone does not exist"},
 		"its topic gone":  {func(srv *pubsubtest.Server) { _ = srv.DeleteTopic(queueTopic) }, nil, "its topic is deleted"},
 		"no permission":   {func(srv *pubsubtest.Server) { srv.Deny("StreamingPull", queueSub) }, nil, "pubsub.subscriptions.consume"},
+		"no server":       {func(srv *pubsubtest.Server) { srv.Stop() }, nil, "has not answered within 5s"},
 		"its own topic":   {func(*pubsubtest.Server) {}, []string{"--output_topic=" + queueTopic}, "must be another topic than --dead_letter_topic"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -15,16 +15,52 @@ import (
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/source"
 )
 
-func init() { source.RegisterDecoder(decode) }
+func init() {
+	source.RegisterDecoder(decode)
+	source.RegisterDecoder(sweep)
+}
 
 // A sorter decides about each letter and keeps the survey. It is the process's, because
 // a decoder has a name only and no settings: the program runs where it was started.
 type sorter struct {
 	choice  choice
 	topics  *topics
+	parts   *parts
 	survey  *survey
 	dryRun  bool
 	context context.Context //nolint:containedctx // that of the run, which a decoder is not given
+}
+
+// sort returns what becomes of a letter: the message that is published, or nil where it is
+// left.
+func (s *sorter) sort(e dlq.Entry) *routed.Message {
+	part := e.Part
+	if why := s.choice.unwanted(e); why == "" && part != nil {
+		whole, why := s.parts.add(e)
+		if whole == nil {
+			if why != "" {
+				s.survey.add(e, "", why)
+			}
+			return nil
+		}
+		e = *whole
+	}
+	topic, why := s.choice.topicOf(e)
+	if why == "" {
+		why = s.topics.unusable(s.context, topic)
+	}
+	if why != "" {
+		s.survey.add(e, "", why)
+		return nil
+	}
+	s.survey.add(e, topic, "")
+	if s.dryRun {
+		return nil
+	}
+	if part != nil {
+		s.parts.published(part.ID)
+	}
+	return &routed.Message{Topic: topic, Message: e.Replay()}
 }
 
 // current is the sorter of the run in this process.
@@ -40,18 +76,20 @@ func decode(m *message.Message, emit func(routed.Message)) error {
 	if s == nil {
 		return errors.New("replay: no replay runs in this process")
 	}
-	e := dlq.Decode(m)
-	topic, why := s.choice.topicOf(e)
-	if why == "" {
-		if why = s.topics.unusable(s.context, topic); why != "" {
-			topic = ""
-		}
-	}
-	s.survey.add(e, topic, why)
-	if why != "" || s.dryRun {
+	out := s.sort(dlq.Decode(m))
+	if out == nil {
 		return errLeft
 	}
-	emit(routed.Message{Topic: topic, Message: e.Replay()})
+	emit(*out)
+	return nil
+}
+
+// sweep is a decoder that acknowledges the parts of published letters, and leaves all else.
+func sweep(m *message.Message, _ func(routed.Message)) error {
+	s := current.Load()
+	if s == nil || !s.parts.sweep(dlq.Decode(m)) {
+		return errLeft
+	}
 	return nil
 }
 

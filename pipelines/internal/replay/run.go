@@ -11,6 +11,8 @@ import (
 
 	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/program"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio"
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/dlq"
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/source"
 )
 
 // Run is the program: it returns the exit code. manual is its package's comment, and the
@@ -38,7 +40,8 @@ func work(ctx context.Context, s settings, stdout io.Writer, screen *program.Con
 		return program.Failed(screen, "replay", err)
 	}
 	seen := newSurvey()
-	if !current.CompareAndSwap(nil, &sorter{choice: s.choice(), topics: &topics{connection: s.Connection}, survey: seen, dryRun: s.DryRun, context: ctx}) {
+	all := &sorter{choice: s.choice(), topics: &topics{connection: s.Connection}, parts: newParts(maxPartBytes), survey: seen, dryRun: s.DryRun, context: ctx}
+	if !current.CompareAndSwap(nil, all) {
 		return program.Failed(screen, "replay", errors.New("another replay runs in this process"))
 	}
 	defer current.Store(nil)
@@ -49,9 +52,23 @@ func work(ctx context.Context, s settings, stdout io.Writer, screen *program.Con
 	stop := show(screen, s, seen, p)
 	start := time.Now()
 	err = pubsubio.Run(ctx, p)
-	elapsed := time.Since(start)
 	stop()
-	return conclude(ctx, s, newReport(s, seen, pubsubio.CountsOf(p), elapsed), err, stdout, screen)
+	all.parts.missing(func(e dlq.Entry, why string) { seen.add(e, "", why) })
+	counts := pubsubio.CountsOf(p)
+	if err == nil && all.parts.toSweep() > 0 {
+		err = sweepParts(ctx, s)
+	}
+	return conclude(ctx, s, newReport(s, seen, counts, time.Since(start)), err, stdout, screen)
+}
+
+// sweepParts reads the subscription once more, for the parts of the letters that were
+// published.
+func sweepParts(ctx context.Context, s settings) error {
+	p, scope := beam.NewPipelineWithRoot()
+	if _, err := source.TryRead(scope, sourceConfig(s), sweep); err != nil {
+		return err
+	}
+	return pubsubio.Run(ctx, p)
 }
 
 // withQueueTopic returns s with the topic that letters go to which fail again: where no
