@@ -3,6 +3,7 @@ package relay
 import (
 	"errors"
 
+	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/routed"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/sink"
 )
@@ -42,9 +43,11 @@ func republishWithoutKey(m *pubsubio.Message) (*pubsubio.Message, error) {
 	return out, nil
 }
 
-func republishRouted(r routed) (*pubsubio.Message, error)        { return republish(r.Message) }
-func republishRoutedWithKey(r routed) (*pubsubio.Message, error) { return republishWithKey(r.Message) }
-func republishRoutedWithoutKey(r routed) (*pubsubio.Message, error) {
+func republishRouted(r routed.Message) (*pubsubio.Message, error) { return republish(r.Message) }
+func republishRoutedWithKey(r routed.Message) (*pubsubio.Message, error) {
+	return republishWithKey(r.Message)
+}
+func republishRoutedWithoutKey(r routed.Message) (*pubsubio.Message, error) {
 	return republishWithoutKey(r.Message)
 }
 
@@ -60,7 +63,7 @@ func (s settings) encoder() sink.EncodeFunc[*pubsubio.Message] {
 }
 
 // routedEncoder is encoder for messages that know their topic.
-func (s settings) routedEncoder() sink.EncodeFunc[routed] {
+func (s settings) routedEncoder() sink.EncodeFunc[routed.Message] {
 	switch {
 	case s.ordering:
 		return republishRoutedWithKey

@@ -7,6 +7,7 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 
 	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/program"
+	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/routed"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/dlq"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/options"
@@ -77,7 +78,7 @@ func sinkConfig(s settings) sink.Config {
 		c.CreateDisposition = options.CreateIfNeeded
 	}
 	if s.topicAttribute != "" {
-		c.Topic, c.Resolve = "", sink.ResolveWith(topicOf)
+		c.Topic, c.Resolve = "", routed.Resolve()
 	}
 	return c
 }
