@@ -125,7 +125,7 @@ func replayAt(ctx context.Context, t *testing.T, srv *pubsubtest.Server, args ..
 		}
 	}
 	path := filepath.Join(t.TempDir(), "report.json")
-	args = append([]string{"--dead_letter_subscription=" + queueSub, "--report=" + path, "--emulator_endpoint=" + srv.Endpoint(), "--stop_when_idle=300ms"}, args...)
+	args = append([]string{"--dead_letter_subscription=" + queueSub, "--report=" + path, "--emulator_endpoint=" + srv.Endpoint(), "--stop_when_idle=1s"}, args...)
 	var stdout, stderr bytes.Buffer
 	o := outcome{code: Run(ctx, "", args, &stdout, &stderr)}
 	o.stdout, o.stderr = stdout.String(), stderr.String()
