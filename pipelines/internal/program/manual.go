@@ -17,6 +17,8 @@ type Manual struct {
 	// Sections are the flags, in the order in which they are told. One that is in
 	// none is told under "Other flags".
 	Sections []Section
+	// Alone is set for a program that runs no pipeline, and takes none of Beam's flags.
+	Alone bool
 }
 
 // A Section is flags that belong together.
@@ -42,6 +44,9 @@ func (m Manual) Print(w io.Writer, fs *flag.FlagSet) {
 		}
 	})
 	printSection(w, fs, other)
+	if m.Alone {
+		return
+	}
 	fmt.Fprintf(w, "\nBeam's flags, --runner (default prism) the first of them, are taken too:\n%s\n", wrap(beamFlags(fs), 100))
 }
 
@@ -106,6 +111,15 @@ func wrap(words []string, width int) string {
 		column += 1 + len(w)
 	}
 	return strings.TrimPrefix(b.String(), "\n")
+}
+
+// Wrapped breaks a text into lines of about that width, by so many columns in.
+func Wrapped(text string, width, in int) string {
+	lines := strings.Split(wrap(strings.Fields(text), width), "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimPrefix(line, "  ")
+	}
+	return indent(strings.Join(lines, "\n"), in)
 }
 
 // indent moves every line of text in by n columns more.

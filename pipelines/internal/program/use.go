@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/check"
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/dlq"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/options"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/sink"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/source"
@@ -19,6 +20,7 @@ type Use struct {
 	// Sources and Sinks are the configurations that the program makes of its flags.
 	Sources []source.Config
 	Sinks   []sink.Config
+	Queues  []dlq.Config // of their own, beside those of policies
 	// Words has the names of flags for those of the fields in what is said of the
 	// configurations.
 	Words *strings.Replacer
@@ -30,7 +32,9 @@ type Use struct {
 }
 
 // Configs are the configurations, as package check takes them.
-func (u Use) Configs() check.Configs { return check.Configs{Sources: u.Sources, Sinks: u.Sinks} }
+func (u Use) Configs() check.Configs {
+	return check.Configs{Sources: u.Sources, Sinks: u.Sinks, Queues: u.Queues}
+}
 
 // secondOf finds the number of a configuration: flags make one of a kind, or several
 // whose flags are not the same.
