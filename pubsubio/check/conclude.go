@@ -33,6 +33,7 @@ func (s *survey) follow() {
 // topicOfFound notes the topics of a subscription that exists.
 func (s *survey) topicOfFound(sub *subject) {
 	at := sub.Uses[0].Field
+	sub.MaxDeliveryAttempts = int(sub.found.GetDeadLetterPolicy().GetMaxDeliveryAttempts())
 	if t := s.topic(sub, sub.found.GetTopic()); t != nil {
 		t.use(at, "the topic of "+sub.Name)
 		t.chosen = sub.leaves() && (len(t.readBy) == 0 || t.chosen)
@@ -194,6 +195,7 @@ func (s *subject) unread() {
 	if s.consumed != unconsumed || len(s.attach) > 0 {
 		return
 	}
+	s.Unread = true
 	switch {
 	case s.letters || len(s.forwards) > 0:
 		s.find(Warning, fit.LettersUnread(s.Name))

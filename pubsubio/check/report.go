@@ -28,6 +28,12 @@ type Resource struct {
 	State State `json:"state"`
 	// Topic is that of a subscription that was found, as the service names it.
 	Topic string `json:"topic,omitempty"`
+	// MaxDeliveryAttempts is how often a subscription delivers a message before its
+	// dead-letter policy forwards it; zero without one.
+	MaxDeliveryAttempts int `json:"max_delivery_attempts,omitempty"`
+	// Unread is set for a topic that is known to have no subscription, and gets none from
+	// the pipeline: what is published to it is lost.
+	Unread bool `json:"unread,omitempty"`
 	// Permissions are those that the uses need.
 	Permissions []Permission `json:"permissions,omitempty"`
 	// Findings are the conflicts, and what else there is to say.

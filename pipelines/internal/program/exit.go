@@ -32,6 +32,6 @@ func Misused(stderr io.Writer, name string, err error) int {
 // Failed tells err, why the program of that name has failed. It returns the exit
 // code.
 func Failed(stderr io.Writer, name string, err error) int {
-	fmt.Fprintf(stderr, "%s failed: %v\n", name, err)
+	fmt.Fprintf(stderr, "%s failed: %s\n", name, Cause(err))
 	return ExitFailed
 }
