@@ -127,6 +127,19 @@ func (e Entry) Replay() *message.Message {
 	return m
 }
 
+// Countable reports whether the message has room for HopsAttribute. It has none with a
+// hundred attributes already, which is all that a message may have, and no number of
+// hops then ends that it is published again and again and comes back each time: who
+// replays without a look at each message leaves it. It is false where e holds no message.
+func (e Entry) Countable() bool {
+	return e.Message != nil && countable(e.Message.Republishable())
+}
+
+func countable(m *message.Message) bool {
+	_, counted := m.Attributes[HopsAttribute]
+	return counted || len(m.Attributes) < maxAttributes
+}
+
 // maxAttributes is how many attributes a message may have, from "Quotas and limits"
 // in the Pub/Sub documentation.
 const maxAttributes = 100

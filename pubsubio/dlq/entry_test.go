@@ -125,18 +125,25 @@ func TestEntry_ReplayCountsHopsAndStripsWhatTheServiceKeeps(t *testing.T) {
 	counted := maps.Clone(hundred)
 	delete(counted, "0")
 	counted[HopsAttribute] = "1"
+	reserved := maps.Clone(hundred)
+	delete(reserved, "0")
+	reserved["googclient_schemaname"] = "s"
+	tooMany := maps.Clone(hundred)
+	tooMany["one more"] = ""
 	for name, c := range map[string]struct {
 		e        Entry
 		own      map[string]string
 		wantHops string
 		wantLen  int
 	}{
-		"first":          {Entry{Hops: 1}, nil, "1", 1},
-		"again":          {Entry{Hops: 8}, map[string]string{HopsAttribute: "7", "k": "v"}, "8", 2},
-		"from a service": {Entry{Hops: 1}, map[string]string{"googclient_schemaname": "s", "k": "v"}, "1", 2},
-		"never before":   {Entry{Kind: Foreign}, map[string]string{"k": "v"}, "", 1},
-		"full":           {Entry{Hops: 2}, hundred, "", 100},
-		"full, counted":  {Entry{Hops: 2}, counted, "2", 100},
+		"first":                        {Entry{Hops: 1}, nil, "1", 1},
+		"again":                        {Entry{Hops: 8}, map[string]string{HopsAttribute: "7", "k": "v"}, "8", 2},
+		"from a service":               {Entry{Hops: 1}, map[string]string{"googclient_schemaname": "s", "k": "v"}, "1", 2},
+		"never before":                 {Entry{Kind: Foreign}, map[string]string{"k": "v"}, "", 1},
+		"full":                         {Entry{Hops: 2}, hundred, "", 100},
+		"too many":                     {Entry{Hops: 1}, tooMany, "", 101}, // for which it was refused
+		"full, counted":                {Entry{Hops: 2}, counted, "2", 100},
+		"full by one of the service's": {Entry{Hops: 1}, reserved, "1", 100},
 	} {
 		before := maps.Clone(c.own)
 		c.e.Message = &message.Message{Data: []byte("x"), OrderingKey: "o", Attributes: c.own}
@@ -144,12 +151,18 @@ func TestEntry_ReplayCountsHopsAndStripsWhatTheServiceKeeps(t *testing.T) {
 		if got.Attributes[HopsAttribute] != c.wantHops || len(got.Attributes) != c.wantLen || string(got.Data) != "x" || got.OrderingKey != "o" {
 			t.Errorf("%s: %d attributes, hops %q", name, len(got.Attributes), got.Attributes[HopsAttribute])
 		}
+		if want := c.wantHops != "" || c.e.Hops == 0; c.e.Countable() != want {
+			t.Errorf("%s: countable is %v", name, !want)
+		}
 		if !maps.Equal(before, c.own) {
 			t.Errorf("%s: the entry's message has changed", name)
 		}
 	}
 	if m := (Entry{Record: []byte("r")}).Replay(); m != nil {
 		t.Errorf("a record is replayed as %v", m)
+	}
+	if (Entry{Record: []byte("r")}).Countable() {
+		t.Error("a record is countable")
 	}
 }
 
