@@ -5,8 +5,8 @@
 //	replay --dead_letter_subscription=projects/p/subscriptions/dead-letters \
 //	       --error_contains="schema" --given_up_after=2026-11-30T12:00:00Z
 //
-// It ends when no letter has come for ten seconds (--stop_when_idle), and prints where
-// how many letters went, and why the others were left.
+// It ends when no letter has come for thirty seconds (--stop_when_idle), or only new ones, and
+// prints how many went where, and why the others were left.
 //
 // # Which letters
 //
@@ -18,15 +18,20 @@
 //   - that came from a subscription, because a message could not be decoded or Pub/Sub
 //     itself has forwarded it, unless --output_topic says where to: published to the
 //     subscription's topic it would reach all other subscriptions as well;
-//   - that holds a record which never became a message;
+//   - that holds an empty message, or a record which never became one;
+//   - whose message has a hundred attributes, as nothing would count how often it fails;
 //   - that came in parts, as one that is too large for one message does, of which others are
 //     not there;
 //   - that has been a dead letter --max_hops times;
 //   - that is no dead letter at all.
 //
-// What is left is kept from other subscribers while replay runs, and returned at its end.
-// If it is killed, that takes up to ten minutes. Each run is a delivery attempt to a
+// What is left is kept from other subscribers while replay runs, and returned at its end, or
+// twenty seconds after it is killed. Each run, a dry one too, is a delivery attempt to a
 // dead-letter policy of the subscription itself, if it has one.
+//
+// Letters that the service has got since replay began are new, and left: so what fails again
+// is not replayed again by the same run, and a queue that a pipeline writes to all the time
+// does not keep it from ending.
 //
 // # Dry run
 //
@@ -36,8 +41,8 @@
 // # What fails again
 //
 // A message that the service refuses once more goes back to the dead-letter topic in a
-// new letter, with one more hop. It is not replayed again by the same run, which takes
-// only what was given up before it began.
+// new letter, with one more hop. --dead_letter_topic names another topic for these, which
+// must have a subscription.
 //
 // # Guarantees
 //

@@ -165,19 +165,3 @@ func TestReady(t *testing.T) {
 		t.Error(code, ready)
 	}
 }
-
-func TestTopicOf(t *testing.T) {
-	srv, c := newServer(t)
-	if got, err := TopicOf(t.Context(), c, sub); err != nil || got != topic {
-		t.Errorf("%s, %v", got, err)
-	}
-	if _, err := TopicOf(t.Context(), c, sub+"2"); err == nil || !strings.Contains(err.Error(), "does not exist") {
-		t.Errorf("%v", err)
-	}
-	if err := srv.DeleteTopic(topic); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := TopicOf(t.Context(), c, sub); err == nil || err.Error() != "the subscription's topic is _deleted-topic_" {
-		t.Errorf("%v", err)
-	}
-}

@@ -22,7 +22,9 @@ type settings struct {
 	after, before time.Time
 	maxHops       int
 	outputTopic   string
-	queueTopic    string // of letters that fail again; looked up where it is not given
+	queueTopic    string // of letters that fail again; the subscription's own where it is not given
+	ownTopic      string // of the subscription; empty where it is not known
+	begun         time.Time
 	maxLeft       int
 	idle          time.Duration
 	duration      time.Duration
@@ -42,11 +44,11 @@ func ownFlags(s *settings) *flag.FlagSet {
 	program.NamesVar(fs, &s.destinations, "destination", "comma-separated `names` of topics, and of subscriptions beside --output_topic: replay only letters that were to go there or came from there (default: all)")
 	fs.StringVar(&s.errorContains, "error_contains", "", "replay only letters whose error contains that `text` (default: all)")
 	fs.Func("given_up_after", "replay only letters that were given up at that `time`, as 2026-11-30T12:00:00Z, or later", timeVar(&s.after))
-	fs.Func("given_up_before", "replay only letters that were given up before that `time` (default: the start of the replay, so that what fails again is not replayed again at once)", timeVar(&s.before))
+	fs.Func("given_up_before", "replay only letters that were given up before that `time` (default: all)", timeVar(&s.before))
 	fs.IntVar(&s.maxHops, "max_hops", 5, "leave letters that have been dead letters that many `times`")
 	fs.StringVar(&s.outputTopic, "output_topic", "", "`name` of the topic to publish to (default: the one that each letter was to go to)")
 	fs.StringVar(&s.queueTopic, "dead_letter_topic", "", "`name` of the topic that gets what fails again (default: the subscription's own)")
-	fs.DurationVar(&s.idle, "stop_when_idle", 10*time.Second, "end when no letter has come for that `time`")
+	fs.DurationVar(&s.idle, "stop_when_idle", 30*time.Second, "end when no letter, or only new ones, have come for that `time`; letters that another reader holds, or a replay that was killed within 20s before, do not come")
 	fs.DurationVar(&s.duration, "max_duration", 0, "end after that `time`, as 90s or 1h (default: never)")
 	fs.IntVar(&s.maxLeft, "max_left", 1_000_000, "fail where that many `letters` are left in the subscription: each takes half a kilobyte of memory until the end")
 	s.Define(fs)
@@ -69,9 +71,7 @@ func timeVar(to *time.Time) func(string) error {
 func parseFlags(args []string, now time.Time) (settings, error) {
 	var s settings
 	err := s.Parse(ownFlags(&s), args)
-	if s.before.IsZero() {
-		s.before = now
-	}
+	s.begun = now
 	return s, err
 }
 
@@ -92,8 +92,8 @@ func (s settings) validate() error {
 	if s.outputTopic != "" {
 		if _, err := message.ParseTopic(s.outputTopic); err != nil {
 			f.AddError(fmt.Errorf("--output_topic: %w", err))
-		} else if s.outputTopic == s.queueTopic {
-			f.Add("--output_topic", s.outputTopic, "must be another topic than --dead_letter_topic, or letters would go round in circles")
+		} else if s.outputTopic == s.queueTopic || s.outputTopic == s.ownTopic {
+			f.Add("--output_topic", s.outputTopic, "must be another topic than that of the dead letters, or they would go round in circles")
 		}
 	}
 	for _, name := range s.destinations {
@@ -101,7 +101,7 @@ func (s settings) validate() error {
 			f.Add("--destination", fmt.Sprintf("%q", name), "must be the full name of a topic, projects/<project>/topics/<id>, or of a subscription")
 		}
 	}
-	if !s.after.IsZero() && !s.after.Before(s.before) {
+	if !s.after.IsZero() && !s.before.IsZero() && !s.after.Before(s.before) {
 		f.Add("--given_up_after", s.after.Format(time.RFC3339), "must be before --given_up_before ("+s.before.UTC().Format(time.RFC3339)+"), or no letter is chosen")
 	}
 	if s.maxHops < 1 {
@@ -146,7 +146,10 @@ func (s settings) plan() program.Plan {
 	if !s.after.IsZero() {
 		add("given up from", s.after.UTC().Format(time.RFC3339))
 	}
-	add("given up before", s.before.UTC().Format(time.RFC3339))
+	if !s.before.IsZero() {
+		add("given up before", s.before.UTC().Format(time.RFC3339))
+	}
+	add("there at", s.begun.UTC().Format(time.RFC3339))
 	add("hops", fmt.Sprintf("below %d", s.maxHops))
 	add("until", program.Until(sourceConfig(s).Limit))
 	return p
@@ -158,8 +161,10 @@ func (s settings) choice() choice {
 		errorContains: s.errorContains,
 		after:         s.after,
 		before:        s.before,
+		begun:         s.begun,
 		maxHops:       s.maxHops,
 		outputTopic:   s.outputTopic,
 		queueTopic:    s.queueTopic,
+		ownTopic:      s.ownTopic,
 	}
 }

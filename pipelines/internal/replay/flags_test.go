@@ -30,7 +30,7 @@ func TestFlags_EachFault(t *testing.T) {
 		"hops":              {append(good, "--max_hops=0"), "--max_hops: 0: must be at least 1"},
 		"output":            {append(good, "--output_topic=out"), `--output_topic: topic "out": must have the form projects/<project>/topics/<id>`},
 		"dead-letter topic": {append(good, "--dead_letter_topic=out"), `--dead_letter_topic: topic "out": must have the form projects/<project>/topics/<id>`},
-		"circle":            {append(good, "--dead_letter_topic="+queueTopic, "--output_topic="+queueTopic), "--output_topic: " + queueTopic + ": must be another topic than --dead_letter_topic, or letters would go round in circles"},
+		"circle":            {append(good, "--dead_letter_topic="+queueTopic, "--output_topic="+queueTopic), "--output_topic: " + queueTopic + ": must be another topic than that of the dead letters, or they would go round in circles"},
 		"left":              {append(good, "--max_left=0"), "--max_left: 0: must be at least 1"},
 		"left, negative":    {append(good, "--max_left=-1"), "--max_left: -1: must be at least 1"},
 		"idle":              {append(good, "--stop_when_idle=0s"), "--stop_when_idle: 0s: must be at least 1ms: a replay ends by itself"},
@@ -63,7 +63,7 @@ func TestFlags_HelpIsAManual(t *testing.T) {
 	if code := Run(t.Context(), string(manual), []string{"--help"}, &stdout, &stderr); code != program.ExitDone || stderr.Len() > 0 {
 		t.Fatalf("exit code %d, %s", code, stderr.String())
 	}
-	for _, want := range []string{"Replay publishes dead letters again", "\nWHICH LETTERS\n", "\nGUARANTEES\n", "\nEXIT CODES\n", "\nWHAT TO REPLAY\n", "(default 10s)"} {
+	for _, want := range []string{"Replay publishes dead letters again", "\nWHICH LETTERS\n", "\nGUARANTEES\n", "\nEXIT CODES\n", "\nWHAT TO REPLAY\n", "(default 30s)"} {
 		if !strings.Contains(stdout.String(), want) {
 			t.Errorf("no %q in the manual", want)
 		}
@@ -85,7 +85,7 @@ func TestReplay_WhatIsNotThereIsToldAtOnce(t *testing.T) {
 		"its topic gone":  {func(srv *pubsubtest.Server) { _ = srv.DeleteTopic(queueTopic) }, nil, "its topic is deleted"},
 		"no permission":   {func(srv *pubsubtest.Server) { srv.Deny("StreamingPull", queueSub) }, nil, "pubsub.subscriptions.consume"},
 		"no server":       {func(srv *pubsubtest.Server) { srv.Stop() }, nil, "has not answered within 5s"},
-		"its own topic":   {func(*pubsubtest.Server) {}, []string{"--output_topic=" + queueTopic}, "must be another topic than --dead_letter_topic"},
+		"its own topic":   {func(*pubsubtest.Server) {}, []string{"--output_topic=" + queueTopic}, "must be another topic than that of the dead letters"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			srv := newServer(t)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync/atomic"
+	"time"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 
@@ -27,13 +28,23 @@ type sorter struct {
 	topics  *topics
 	parts   *parts
 	survey  *survey
+	lull    *lull
+	enough  func() // ends the read
 	dryRun  bool
 	context context.Context //nolint:containedctx // that of the run, which a decoder is not given
 }
 
-// sort returns what becomes of a letter: the message that is published, or nil where it is
-// left.
-func (s *sorter) sort(e dlq.Entry) *routed.Message {
+// sort returns what becomes of a letter that the service has published then: the message
+// that is published, or nil where it is left.
+func (s *sorter) sort(e dlq.Entry, published time.Time) *routed.Message {
+	isNew := s.choice.isNew(e, published)
+	if s.lull.over(isNew, time.Now()) {
+		s.enough()
+	}
+	if isNew {
+		s.survey.add(e, "", "not there when the replay began")
+		return nil
+	}
 	part := e.Part
 	if why := s.choice.unwanted(e); why == "" && part != nil {
 		whole, why := s.parts.add(e)
@@ -76,7 +87,7 @@ func decode(m *message.Message, emit func(routed.Message)) error {
 	if s == nil {
 		return errors.New("replay: no replay runs in this process")
 	}
-	out := s.sort(dlq.Decode(m))
+	out := s.sort(dlq.Decode(m), m.PublishTime)
 	if out == nil {
 		return errLeft
 	}
@@ -105,6 +116,9 @@ func build(scope beam.Scope, s settings) error {
 	return err
 }
 
+// maxHold is for how long a letter is nobody's after a run that was killed.
+const maxHold = 20 * time.Second
+
 func sourceConfig(s settings) source.Config {
 	c := source.Config{
 		Limit:                 options.Limit{StopWhenIdle: s.idle, MaxDuration: s.duration},
@@ -113,7 +127,13 @@ func sourceConfig(s settings) source.Config {
 		Endpoint:              s.Connection.Endpoint,
 		ServiceAccountKeyFile: s.Connection.ServiceAccountKeyFile,
 		// Of what is left only ids are kept, so its bytes cost nothing.
-		Subscriber: options.Subscriber{MaxOutstandingMessages: s.maxLeft, MaxOutstandingBytes: 1 << 50},
+		Subscriber: options.Subscriber{
+			MaxOutstandingMessages: s.maxLeft,
+			MaxOutstandingBytes:    1 << 50,
+			// What a run holds that is killed is there again for the next, which
+			// --stop_when_idle has wait for it.
+			MaxExtensionPeriod: maxHold,
+		},
 	}
 	if s.subscription != "" {
 		c.Subscriptions = source.From(s.subscription)
@@ -125,9 +145,11 @@ func sourceConfig(s settings) source.Config {
 // them comes first is not known any more.
 func sinkConfig(s settings) sink.Config {
 	return sink.Config{
-		Resolve:               routed.Resolve(),
-		CreateDisposition:     options.CreateNever,
-		Publisher:             options.Publisher{EnableMessageOrdering: true},
+		Resolve:           routed.Resolve(),
+		CreateDisposition: options.CreateNever,
+		// Whatever fails again is in a queue again, however many in a row: a bundle that
+		// failed for it would have its letters twice.
+		Publisher:             options.Publisher{EnableMessageOrdering: true, MaxConsecutiveRejections: options.Unbounded},
 		OnFailure:             sink.SendTo(s.queue()),
 		EmulatorEndpoint:      s.Connection.EmulatorEndpoint,
 		Endpoint:              s.Connection.Endpoint,

@@ -22,6 +22,7 @@ type report struct {
 	Published    int64 `json:"published"`
 	FailedAgain  int64 `json:"failed_again"`
 	Acknowledged int64 `json:"acknowledged"`
+	read         int64 // letters that were emitted, each time they were
 	// Again is by how many more Published and FailedAgain are than Chosen: what was
 	// published twice.
 	Again   int64   `json:"published_again"`
@@ -34,7 +35,7 @@ func newReport(s settings, seen *survey, c pubsubio.Counts, elapsed time.Duratio
 	r := report{
 		DryRun:  s.DryRun,
 		Letters: letters, Chosen: chosen, Left: letters - chosen,
-		Published: c.Published, FailedAgain: c.DeadLetters, Acknowledged: c.Acknowledged,
+		Published: c.Published, FailedAgain: c.DeadLetters, Acknowledged: c.Acknowledged, read: c.Read,
 		Seconds: elapsed.Seconds(),
 		Lines:   seen.all(),
 	}
@@ -47,22 +48,26 @@ func newReport(s settings, seen *survey, c pubsubio.Counts, elapsed time.Duratio
 // unacknowledged is the error of a replay that has published letters and not
 // acknowledged them: nil where there are none.
 func (r report) unacknowledged() error {
-	n := r.Published + r.FailedAgain - r.Again - r.Acknowledged
+	n := r.read - r.Acknowledged
 	if n <= 0 {
 		return nil
 	}
-	return fmt.Errorf("%s of %s published letters were not acknowledged: they will come again and be published twice", program.Grouped(n), program.Grouped(r.Published))
+	return fmt.Errorf("%s of %s replayed letters were not acknowledged: they will come again and be published twice", program.Grouped(n), program.Grouped(r.read))
 }
 
-// print writes r for people.
-func (r report) print(w io.Writer) {
+// print writes r for people; well says that the replay has not failed.
+func (r report) print(w io.Writer, well bool) {
 	if r.DryRun {
 		fmt.Fprintln(w)
 		printLines(w, r.Lines, "WOULD GO TO")
 		fmt.Fprintf(w, "\n%s of %s letters would be published; all are left as they were\n", program.Grouped(r.Chosen), program.Grouped(r.Letters))
 		return
 	}
-	printLines(w, r.Lines, "WENT TO")
+	sent := "SENT TO"
+	if !well {
+		sent = "WAS TO GO TO"
+	}
+	printLines(w, r.Lines, sent)
 	fmt.Fprintln(w)
 	t := program.NewTable(w)
 	t.Count("letters", r.Letters)

@@ -33,14 +33,28 @@ func Run(ctx context.Context, manual string, args []string, stdout, stderr io.Wr
 	}.Run(ctx, stdout, stderr)
 }
 
+// errOnlyNew ends a read to which nothing comes that was there when it began.
+var errOnlyNew = errors.New("replay: only letters have come that were not there when it began")
+
 // work replays, or on a dry run looks at the letters only, and returns the exit code.
 func work(ctx context.Context, s settings, stdout io.Writer, screen *program.Console) int {
-	s, err := withQueueTopic(ctx, s)
+	s, err := withQueue(ctx, s, screen)
 	if err != nil {
 		return program.Failed(screen, "replay", err)
 	}
+	run, end := context.WithCancelCause(ctx)
+	defer end(nil)
 	seen := newSurvey()
-	all := &sorter{choice: s.choice(), topics: &topics{connection: s.Connection}, parts: newParts(maxPartBytes), survey: seen, dryRun: s.DryRun, context: ctx}
+	all := &sorter{
+		choice:  s.choice(),
+		topics:  &topics{connection: s.Connection},
+		parts:   newParts(maxPartBytes),
+		survey:  seen,
+		lull:    &lull{length: s.idle},
+		enough:  func() { end(errOnlyNew) },
+		dryRun:  s.DryRun,
+		context: run,
+	}
 	if !current.CompareAndSwap(nil, all) {
 		return program.Failed(screen, "replay", errors.New("another replay runs in this process"))
 	}
@@ -51,8 +65,11 @@ func work(ctx context.Context, s settings, stdout io.Writer, screen *program.Con
 	}
 	stop := show(screen, s, seen, p)
 	start := time.Now()
-	err = pubsubio.Run(ctx, p)
+	err = pubsubio.Run(run, p)
 	stop()
+	if context.Cause(run) == errOnlyNew && errors.Is(err, pubsubio.ErrStopped) { //nolint:errorlint // end was given it as it is
+		err = nil
+	}
 	all.parts.missing(func(e dlq.Entry, why string) { seen.add(e, "", why) })
 	counts := pubsubio.CountsOf(p)
 	if err == nil && all.parts.toSweep() > 0 {
@@ -69,20 +86,6 @@ func sweepParts(ctx context.Context, s settings) error {
 		return err
 	}
 	return pubsubio.Run(ctx, p)
-}
-
-// withQueueTopic returns s with the topic that letters go to which fail again: where no
-// flag says so, the one that they come from.
-func withQueueTopic(ctx context.Context, s settings) (settings, error) {
-	if s.queueTopic != "" {
-		return s, nil
-	}
-	topic, err := program.TopicOf(ctx, s.Connection, s.subscription)
-	if err != nil {
-		return s, fmt.Errorf("what fails again goes to the topic of %s, which is not known: %w; or give --dead_letter_topic", s.subscription, err)
-	}
-	s.queueTopic = topic
-	return s, s.validate()
 }
 
 // show starts to tell how far the replay is, until stop is called.
@@ -113,7 +116,7 @@ func conclude(ctx context.Context, s settings, r report, err error, stdout io.Wr
 		err = r.unacknowledged()
 	}
 	err = errors.Join(err, program.WriteReport(s.Report, r))
-	r.print(stdout)
+	r.print(stdout, err == nil)
 	switch {
 	case err != nil:
 		return program.Failed(screen, "replay", errors.New(asFlags.Replace(err.Error())))

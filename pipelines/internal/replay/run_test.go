@@ -185,7 +185,7 @@ func TestReplay_EachLetterGoesToItsTopic(t *testing.T) {
 	if l := o.line(t, orders, orders, ""); l.Letters != 2 || !l.First.Equal(yesterday) || !l.Last.Equal(yesterday) {
 		t.Errorf("line %+v", l)
 	}
-	if !strings.Contains(o.stdout, "WENT TO") {
+	if !strings.Contains(o.stdout, "SENT TO") {
 		t.Errorf("printed:\n%s", o.stdout)
 	}
 }
@@ -203,7 +203,7 @@ func TestReplay_ChoosesByErrorDestinationAndTime(t *testing.T) {
 		"error":       {[]string{"--error_contains=schema"}, []string{"later", "one"}, []string{"three"}, "not chosen by --error_contains"},
 		"destination": {[]string{"--destination=" + refunds}, nil, []string{"three"}, "not chosen by --destination"},
 		"after":       {[]string{"--given_up_after=2026-03-01T12:30:00Z"}, []string{"later"}, nil, "not chosen by --given_up_after"},
-		"before":      {[]string{"--given_up_before=2026-03-01T14:30:00+02:00"}, []string{"one", "two"}, []string{"three"}, "given up since the replay began, or not chosen by --given_up_before"},
+		"before":      {[]string{"--given_up_before=2026-03-01T14:30:00+02:00"}, []string{"one", "two"}, []string{"three"}, "not chosen by --given_up_before"},
 		"all three":   {[]string{"--error_contains=schema", "--destination=" + orders, "--given_up_before=2026-03-01T12:30:00Z"}, []string{"one"}, nil, "not chosen by"},
 		"elsewhere":   {[]string{"--error_contains=large", "--output_topic=" + refunds}, nil, []string{"two"}, "not chosen by --error_contains"},
 	} {
@@ -251,7 +251,7 @@ func TestReplay_LeavesWhatItCannotReplay(t *testing.T) {
 	for _, l := range []struct{ destination, why string }{
 		{"projects/p/topics/gone", "its destination: topic projects/p/topics/gone does not exist"},
 		{"projects/p/topics/denied", "its destination: topic projects/p/topics/denied may not be used: the account lacks pubsub.topics.publish"},
-		{orders, "it holds a record that never became a message"},
+		{orders, "it holds nothing that could be published: an empty message, or a record"},
 		{orders, "a part of a letter in 2, of which others are not there"},
 		{orders, "a dead letter for the 5. time: --max_hops is 5"},
 		{"projects/p/subscriptions/orders", "it came from a subscription: --output_topic says"},
@@ -346,7 +346,7 @@ func TestReplay_AnEmptySubscription(t *testing.T) {
 	srv := newServer(t)
 	o := replayAt(t.Context(), t, srv)
 	o.mustEnd(t, program.ExitDone)
-	if !strings.Contains(o.stdout, "there is no letter in the subscription") {
+	if !strings.Contains(o.stdout, "no letter has come; another reader, or a replay that was killed, may hold some") {
 		t.Errorf("printed:\n%s", o.stdout)
 	}
 }
@@ -383,7 +383,7 @@ func TestReplay_WhereFailuresGoMustBeKnown(t *testing.T) {
 	srv.Deny("GetSubscription", queueSub)
 	o := replayAt(t.Context(), t, srv)
 	o.mustEnd(t, program.ExitFailed)
-	if !strings.Contains(o.stderr, "the account may not look (pubsub.subscriptions.get); grant roles/pubsub.viewer; or give --dead_letter_topic") {
+	if !strings.Contains(o.stderr, "which the account may not look up (pubsub.subscriptions.get); grant roles/pubsub.viewer, or give --dead_letter_topic") {
 		t.Errorf("told:\n%s", o.stderr)
 	}
 	leftIn(t, srv, 1)

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"text/tabwriter"
 	"time"
+	"unicode"
 
 	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/program"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/dlq"
@@ -123,7 +124,7 @@ func (s *survey) all() []line {
 // printLines writes lines as a table; goes heads the column of the topics.
 func printLines(w io.Writer, lines []line, goes string) {
 	if len(lines) == 0 {
-		fmt.Fprintln(w, "there is no letter in the subscription")
+		fmt.Fprintln(w, "no letter has come; another reader, or a replay that was killed, may hold some")
 		return
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -136,7 +137,7 @@ func printLines(w io.Writer, lines []line, goes string) {
 		case to == l.Destination:
 			to = "there"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", program.Grouped(l.Letters), cmp.Or(l.Destination, "-"), l.givenUp(), l.lastError(), to)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", program.Grouped(l.Letters), cmp.Or(printable(l.Destination), "-"), l.givenUp(), l.lastError(), printable(to))
 	}
 	_ = t.Flush()
 }
@@ -154,15 +155,24 @@ func (l line) givenUp() string {
 	return first + " to " + last
 }
 
+// printable is text in one line, without what would move a terminal's cursor: a letter may
+// be anybody's.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsPrint(r):
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
+}
+
 // lastError is why the last letter was given up, in one line of a table and without what
 // another column says.
 func (l line) lastError() string {
-	runes := []rune(strings.TrimPrefix(l.Error, "publish to "+l.Destination+": "))
-	for i, r := range runes {
-		if r < ' ' {
-			runes[i] = ' '
-		}
-	}
+	runes := []rune(printable(strings.TrimPrefix(l.Error, "publish to "+l.Destination+": ")))
 	if len(runes) > maxErrorText {
 		return string(runes[:maxErrorText-3]) + "..."
 	}

@@ -41,9 +41,9 @@ func TestSurvey_Table(t *testing.T) {
 	s.add(dlq.Entry{ID: "3", Destination: refunds, Error: "publish to " + refunds + ": x"}, orders, "")
 	s.add(dlq.Entry{ID: "4"}, "", "no dead letter")
 	var b strings.Builder
-	printLines(&b, s.all(), "WENT TO")
+	printLines(&b, s.all(), "SENT TO")
 	want := strings.Join([]string{
-		"LETTERS  DESTINATION                GIVEN UP (UTC)                              LAST ERROR                                        WENT TO",
+		"LETTERS  DESTINATION                GIVEN UP (UTC)                              LAST ERROR                                        SENT TO",
 		"2        projects/p/topics/orders   2026-03-01 12:00:00 to 2026-03-01 12:01:00  " + strings.Repeat("ö", 45) + "...  there",
 		"1        projects/p/topics/refunds  -                                           x                                                 projects/p/topics/orders",
 		"1        -                          -                                           -                                                 left: no dead letter",

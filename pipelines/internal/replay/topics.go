@@ -19,22 +19,25 @@ type topics struct {
 	connection options.Connection
 	mu         sync.Mutex // held across a check, which the others wait for
 	known      map[string]string
+	silent     bool // the service has once not answered such a question
 }
 
 var destinationWords = strings.NewReplacer("sink.Config.Topic", "its destination")
 
 // unusable says why nothing can be published to a topic, as far as the account may ask;
-// "" where it can, or where the service does not say: the sink finds out, then.
+// "" where it can, or where the service does not say: the sink finds out, then, and nothing
+// more is asked, for each question waits five seconds.
 func (t *topics) unusable(ctx context.Context, topic string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	why, ok := t.known[topic]
-	if ok {
+	if ok || t.silent {
 		return why
 	}
 	_, err := program.Check(ctx, program.Use{Sinks: []sink.Config{toTopic(t.connection, topic)}, Words: destinationWords})
 	if absent := new(check.AbsentError); errors.As(err, &absent) || ctx.Err() != nil {
-		return "" // It is asked again.
+		t.silent = true
+		return ""
 	}
 	if err != nil {
 		why = err.Error()

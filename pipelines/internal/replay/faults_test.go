@@ -1,0 +1,225 @@
+package replay
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/program"
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/dlq"
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/message"
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/pubsubtest"
+)
+
+// envelope is what another connector may have written: attributes, and any data.
+func envelope(destination string, data []byte) *message.Message {
+	return message.New(data).WithAttributes(map[string]string{
+		dlq.ConnectorAttribute: "flink", dlq.DestinationAttribute: destination, dlq.ErrorAttribute: "serialization failed",
+		dlq.TimestampAttribute: yesterday.Format(time.RFC3339), dlq.WorkerAttribute: "w",
+	})
+}
+
+func numbered(n int) []dlq.Letter {
+	letters := make([]dlq.Letter, n)
+	for i := range letters {
+		letters[i] = letter(orders, fmt.Sprintf("%06d", i), "x")
+	}
+	return letters
+}
+
+// A topic that refuses everything: each letter goes back once, with its hop, and a good one
+// behind them is published.
+func TestReplay_HoweverManyFailAgainEachIsCounted(t *testing.T) {
+	const n = 300
+	srv := newServer(t)
+	srv.RefuseMessages(orders, func(*message.Message) bool { return true })
+	giveUp(t, srv, append(numbered(n), letter(refunds, "good", "x"))...)
+	for hops := 2; hops <= 3; hops++ {
+		o := replayAt(t.Context(), t, srv)
+		o.mustEnd(t, program.ExitDone)
+		if o.report.FailedAgain != n {
+			t.Errorf("report %+v", o.report)
+		}
+		leftIn(t, srv, n)
+		for _, m := range srv.Messages(queueTopic)[srv.Published(queueTopic)-n:] {
+			if got := m.Attributes[dlq.HopsAttribute]; got != fmt.Sprint(hops) {
+				t.Fatalf("%s hops, want %d", got, hops)
+			}
+		}
+	}
+	want(t, srv, refunds, "good")
+}
+
+// What holds nothing would be published as something, for the counter of hops is an
+// attribute.
+func TestReplay_AnEmptyLetterIsLeft(t *testing.T) {
+	srv := newServer(t)
+	empty := letter(orders, "", "it is empty")
+	empty.Message = message.New(nil)
+	giveUp(t, srv, empty)
+	if _, err := srv.Publish(queueTopic, envelope(orders, nil), envelope(orders, []byte("x1"))); err != nil {
+		t.Fatal(err)
+	}
+	o := replayAt(t.Context(), t, srv)
+	o.mustEnd(t, program.ExitDone)
+	want(t, srv, orders)
+	leftIn(t, srv, 3)
+	o.line(t, orders, "", "it holds nothing that could be published")
+}
+
+// A message without room for the counter of hops would go round for ever.
+func TestReplay_WhatCannotBeCountedIsLeft(t *testing.T) {
+	srv := newServer(t)
+	full := letter(orders, "full", "x")
+	for i := range 99 {
+		full.Message.Attributes[fmt.Sprint("a", i)] = "v"
+	}
+	giveUp(t, srv, full)
+	o := replayAt(t.Context(), t, srv)
+	o.mustEnd(t, program.ExitDone)
+	o.line(t, orders, "", "its message has a hundred attributes")
+	leftIn(t, srv, 1)
+}
+
+// A dead-letter topic that nobody reads would take what is safe where it is.
+func TestReplay_AQueueThatNobodyReadsIsRefused(t *testing.T) {
+	srv := newServer(t)
+	srv.RefuseMessages(orders, func(*message.Message) bool { return true })
+	giveUp(t, srv, letter(orders, "one", "x"))
+	for _, args := range [][]string{nil, {"--dry_run"}} {
+		o := replayAt(t.Context(), t, srv, append(args, "--dead_letter_topic="+refunds)...)
+		o.mustEnd(t, program.ExitFailed)
+		if !strings.Contains(o.stderr, "--dead_letter_topic: "+refunds+" has no subscription, so that what fails again would be lost") {
+			t.Errorf("told:\n%s", o.stderr)
+		}
+	}
+	leftIn(t, srv, 1)
+}
+
+// Whichever topic takes what fails again: nothing is published to the one that is read.
+func TestReplay_NothingGoesToTheTopicThatIsRead(t *testing.T) {
+	srv := newServer(t)
+	srv.MustCreateSubscription("projects/p/subscriptions/refunds", refunds)
+	giveUp(t, srv, letter(orders, "one", "x"))
+	if _, err := srv.Publish(queueTopic, envelope(queueTopic, []byte("\n\x03one"))); err != nil {
+		t.Fatal(err)
+	}
+	o := replayAt(t.Context(), t, srv, "--dead_letter_topic="+refunds, "--output_topic="+queueTopic)
+	o.mustEnd(t, program.ExitFailed)
+	if !strings.Contains(o.stderr, "must be another topic than that of the dead letters") {
+		t.Errorf("told:\n%s", o.stderr)
+	}
+	o = replayAt(t.Context(), t, srv, "--dead_letter_topic="+refunds)
+	o.mustEnd(t, program.ExitDone)
+	o.line(t, queueTopic, "", "its destination is the dead-letter topic")
+	want(t, srv, orders, "one")
+	leftIn(t, srv, 1)
+}
+
+// What is missing for a letter that fails again is told before one is read.
+func TestReplay_TheQueueIsCheckedToo(t *testing.T) {
+	srv := newServer(t)
+	srv.Deny("Publish", queueTopic)
+	if _, err := srv.Publish(queueTopic, envelope(orders, []byte("\n\x03one"))); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{nil, {"--dry_run"}} {
+		o := replayAt(t.Context(), t, srv, args...)
+		o.mustEnd(t, program.ExitFailed)
+		if !strings.Contains(o.stderr, queueTopic+" may not be used: the account lacks pubsub.topics.publish") {
+			t.Errorf("told:\n%s", o.stderr)
+		}
+	}
+	leftIn(t, srv, 1)
+}
+
+// A service that does not answer questions about topics, and takes messages, is asked once.
+func TestReplay_ASilentAdministrationIsAskedOnce(t *testing.T) {
+	srv := newServer(t)
+	srv.MustCreateTopic("projects/p/topics/other")
+	asked := srv.Order(pubsubtest.Rule{Method: "GetTopic", Topic: orders}, pubsubtest.Fail(status.Error(codes.ResourceExhausted, "quota")))
+	giveUp(t, srv, numbered(4)...)
+	giveUp(t, srv, letter("projects/p/topics/other", "other", "x"))
+	o := replayAt(t.Context(), t, srv)
+	o.mustEnd(t, program.ExitDone)
+	if o.report.Published != 5 || asked.Fired() == 0 {
+		t.Errorf("report %+v", o.report)
+	}
+}
+
+// A dead-letter policy of the subscription itself counts what is left.
+func TestReplay_TellsOfADeadLetterPolicy(t *testing.T) {
+	srv := pubsubtest.New(t)
+	for _, topic := range []string{orders, queueTopic, refunds} {
+		srv.MustCreateTopic(topic)
+	}
+	srv.MustCreateSubscription(queueSub, queueTopic, pubsubtest.DeadLetters(refunds, 7))
+	o := replayAt(t.Context(), t, srv, "--dry_run")
+	o.mustEnd(t, program.ExitDone)
+	if !strings.Contains(o.stderr, "forwards what was delivered 7 times; each run, and each --dry_run, is a delivery") {
+		t.Errorf("told:\n%s", o.stderr)
+	}
+}
+
+// A queue that a pipeline writes to all the time is never idle; and the clock of that
+// pipeline's worker is an hour ahead.
+func TestReplay_EndsWhereOnlyNewLettersCome(t *testing.T) {
+	srv := newServer(t)
+	ahead := letter(orders, "one", "x")
+	ahead.Time = time.Now().Add(time.Hour)
+	giveUp(t, srv, ahead)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { // Ends with ctx.
+		defer close(ended)
+		for tick := time.NewTicker(50 * time.Millisecond); ctx.Err() == nil; <-tick.C {
+			_, _ = srv.Publish(queueTopic, envelope(orders, []byte("\n\x03new")))
+		}
+	}()
+	o := replayAt(t.Context(), t, srv)
+	cancel()
+	<-ended
+	o.mustEnd(t, program.ExitDone)
+	want(t, srv, orders, "one")
+	o.line(t, orders, "", "not there when the replay began")
+	leftIn(t, srv, srv.Published(queueTopic)-1)
+}
+
+// A run that was killed holds letters for a while; the next one waits that long.
+func TestReplay_KilledAndRunAgainAtOnce(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for leases to end")
+	}
+	const n = 2000
+	srv := pubsubtest.New(t, func(c *pubsubtest.Config) { c.KeepPublished = 3 * n })
+	for _, topic := range []string{orders, queueTopic} {
+		srv.MustCreateTopic(topic)
+	}
+	srv.MustCreateSubscription(queueSub, queueTopic)
+	giveUp(t, srv, numbered(n)...)
+	kill(t, srv, n/2)
+	o := replayAt(t.Context(), t, srv, "--stop_when_idle=30s")
+	o.mustEnd(t, program.ExitDone)
+	leftIn(t, srv, 0)
+	if o.report.Published == 0 {
+		t.Errorf("report %+v", o.report)
+	}
+}
+
+// What a letter says may be anybody's: it moves no cursor.
+func TestReplay_PrintsNoControlCharacters(t *testing.T) {
+	srv := newServer(t)
+	if _, err := srv.Publish(queueTopic, envelope("x\x1b[2J\nFAKE", []byte("\n\x03one"))); err != nil {
+		t.Fatal(err)
+	}
+	o := replayAt(t.Context(), t, srv)
+	o.mustEnd(t, program.ExitDone)
+	if strings.Contains(o.stdout, "\x1b") || strings.Contains(o.stdout, "\nFAKE") || !strings.Contains(o.stdout, "x�[2J FAKE") {
+		t.Errorf("printed:\n%q", o.stdout)
+	}
+}
