@@ -8,6 +8,9 @@
 // the pipeline has succeeded. A pipeline may also be run without it; what is
 // then different, package source says.
 //
+// Package check says before a pipeline runs whether what it reads and writes is there
+// and can be used, and what mends it.
+//
 // A program calls beam.Init before it builds a pipeline, registers its decoders
 // and encoders in init, and imports nothing else: this package brings Beam's
 // runners with it.

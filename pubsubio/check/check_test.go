@@ -200,6 +200,7 @@ func TestRun_EachFinding(t *testing.T) {
 			"topic projects/p/topics/nowhere does not exist and will be created",
 			"  pubsub.topics.publish unknown",
 			"  pubsub.topics.create unknown",
+			"  note: will have no subscription when it is created: who subscribes later does not get what is published before",
 		}},
 		"a subscription that will be created": {fine: true, runs: true, configs: reads(create(options.SubscriptionCreate{})), want: []string{
 			"subscription projects/p/subscriptions/new does not exist and will be created",
@@ -297,7 +298,7 @@ func TestRun_EachFinding(t *testing.T) {
 			Sources: []source.Config{{Subscriptions: source.From(sub), OnDecodeFailure: source.Leave()}}, Queues: []dlq.Config{{Topic: in}},
 		}, want: []string{"  pubsub.topics.publish granted"}},
 		"topics that a function chooses": {fine: true, runs: true, configs: writes(sink.Config{Resolve: sink.ResolveWith(chosen)}), want: []string{
-			"  note: sink.Config.Resolve: github.com/beam-pubsub/beam-pubsub-go/pubsubio/check_test.chosen chooses the topic of each record, so that the topics are not known before the pipeline runs; the account needs pubsub.topics.publish on each of them, as roles/pubsub.publisher has it, and pubsub.topics.create on the project of each that is missing, as roles/pubsub.editor has it",
+			"  note: sink.Config.Resolve: the topics are not known before the pipeline runs, for github.com/beam-pubsub/beam-pubsub-go/pubsubio/check_test.chosen chooses that of each record; the account needs pubsub.topics.publish on each of them, as roles/pubsub.publisher has it, and pubsub.topics.create on the project of each that is missing, as roles/pubsub.editor has it",
 		}},
 		"no permission to read": {set: func(_ *testing.T, srv *pubsubtest.Server) { srv.Deny("StreamingPull", sub) }, configs: reads(source.Config{}), want: []string{
 			"  pubsub.subscriptions.consume missing",

@@ -103,7 +103,7 @@ func (s *survey) sink(in string, c sink.Config) {
 
 // resolves says what is not known of the topics that a function chooses.
 func resolves(c sink.Config) string {
-	text := fmt.Sprintf("%v chooses the topic of each record, so that the topics are not known before the pipeline runs; the account needs %s on each of them, as %s has it", c.Resolve, iam.Publish.Permission, iam.Publish.Role)
+	text := fmt.Sprintf("the topics are not known before the pipeline runs, for %v chooses that of each record; the account needs %s on each of them, as %s has it", c.Resolve, iam.Publish.Permission, iam.Publish.Role)
 	if c.CreateDisposition == options.CreateIfNeeded {
 		text += fmt.Sprintf(", and %s on the project of each that is missing, as %s has it", iam.CreateTopic.Permission, iam.CreateTopic.Role)
 	}

@@ -181,6 +181,9 @@ func (s *subject) missing() {
 	case len(s.publishers) > 0 && s.State == Missing:
 		s.find(Fault, fit.Fault{Text: "does not exist", Remedy: "create it with " + create, Commands: []string{create}})
 	}
+	if s.State == WillBeCreated && len(s.attach) == 0 {
+		s.find(Note, fit.Fault{Text: "will have no subscription when it is created: who subscribes later does not get what is published before"})
+	}
 	for _, f := range s.forwards {
 		level, text := Warning, "does not exist, so that "+f.name+" forwards nothing to it"
 		if f.toCreate {

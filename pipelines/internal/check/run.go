@@ -21,6 +21,11 @@ func Run(ctx context.Context, manual string, args []string, stdout, stderr io.Wr
 	if err != nil {
 		return program.Misused(stderr, "check", err)
 	}
+	if s.use.Complete != nil {
+		if s.use, err = s.use.Complete(ctx); err != nil {
+			return program.Failed(stderr, "check", err)
+		}
+	}
 	report, err := check.Run(ctx, s.use.Configs(), check.Options{Member: s.member()})
 	if err != nil {
 		return program.Failed(stderr, "check", errors.New(s.use.Say(err.Error())))

@@ -235,6 +235,48 @@ func TestCheck_ReadsTheFlagsOfEachProgram(t *testing.T) {
 	}
 }
 
+// What a program finds out when it starts, check finds out, too: replay takes the topic
+// of its subscription for what fails again.
+func TestCheck_WhatReplayLooksUp(t *testing.T) {
+	srv := newServer(t)
+	srv.Deny("Publish", inTopic)
+	args := []string{"replay", "--emulator_endpoint=" + srv.Endpoint(), "--dead_letter_subscription=" + inSub}
+	o := runCheck(t.Context(), t, args...)
+	o.mustEnd(t, program.ExitFailed)
+	for _, want := range []string{
+		"settings\n  note     the topics are not known before the pipeline runs, for each letter says where it was to\n           go; the account needs pubsub.topics.publish on each of them, as roles/pubsub.publisher\n           has it\n",
+		"topic projects/p/topics/orders\n  for      sent dead letters (--dead_letter_topic)\n",
+		"  missing  pubsub.topics.publish, for sending dead letters\n",
+	} {
+		if !strings.Contains(o.stdout, want) {
+			t.Errorf("no %q in:\n%s", want, o.stdout)
+		}
+	}
+	// Where it cannot be found out, the rest is told.
+	if err := srv.DeleteSubscription(inSub); err != nil {
+		t.Fatal(err)
+	}
+	o = runCheck(t.Context(), t, args...)
+	o.mustEnd(t, program.ExitFailed)
+	if !strings.HasSuffix(o.stdout, "\nreplay cannot run as it is told: 1 fault to mend\n") {
+		t.Errorf("printed:\n%s", o.stdout)
+	}
+}
+
+func TestCheck_TopicsThatMessagesSay(t *testing.T) {
+	srv := newServer(t)
+	o := runCheck(t.Context(), t, relayArgs(srv, "--output_topic_attribute=to")...)
+	o.mustEnd(t, program.ExitDone)
+	for _, want := range []string{
+		"settings\n  note     --output_topic_attribute: the topics are not known before the pipeline runs, for each\n           message says its own; ",
+		"topic projects/p/topics/moved\n  for      published to (--output_topic)\n",
+	} {
+		if !strings.Contains(o.stdout, want) {
+			t.Errorf("no %q in:\n%s", want, o.stdout)
+		}
+	}
+}
+
 func TestCheck_NothingToCheck(t *testing.T) {
 	o := runCheck(t.Context(), t, "relay", "--embedded")
 	o.mustEnd(t, program.ExitDone)
@@ -252,11 +294,13 @@ func TestCheck_GivesUpOnAServerThatIsAbsent(t *testing.T) {
 	_ = listener.Close() // Nobody listens there now.
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	o := runCheck(ctx, t, "loadgen", "--topic="+outTopic, "--emulator_endpoint="+endpoint)
-	if o.code != program.ExitFailed || o.stdout != "" || strings.Count(o.stderr, "\n") != 1 ||
-		!strings.HasPrefix(o.stderr, "check failed: Pub/Sub at "+endpoint+" has not answered within 5s: ") ||
-		!strings.HasSuffix(o.stderr, "; check that it runs and can be reached, and --emulator_endpoint and --pubsub_endpoint\n") {
-		t.Errorf("exit code %d, %s%s", o.code, o.stdout, o.stderr)
+	for _, args := range [][]string{{"loadgen", "--topic=" + outTopic}, {"replay", "--dead_letter_subscription=" + inSub}} {
+		o := runCheck(ctx, t, append(args, "--emulator_endpoint="+endpoint)...)
+		if o.code != program.ExitFailed || o.stdout != "" || strings.Count(o.stderr, "\n") != 1 || strings.Count(o.stderr, endpoint) > 2 ||
+			!strings.HasPrefix(o.stderr, "check failed: Pub/Sub at "+endpoint+" has not answered within 5s: ") ||
+			!strings.HasSuffix(o.stderr, "; check that it runs and can be reached, and --emulator_endpoint and --pubsub_endpoint\n") {
+			t.Errorf("%s: exit code %d, %s%s", args[0], o.code, o.stdout, o.stderr)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package program
 
 import (
+	"context"
 	"regexp"
 	"strings"
 
@@ -24,6 +25,10 @@ type Use struct {
 	// Words has the names of flags for those of the fields in what is said of the
 	// configurations.
 	Words *strings.Replacer
+	// Complete asks the service for what the flags leave to it, and returns the use that
+	// they have then; nil where they leave nothing. Its error says that the service does
+	// not answer.
+	Complete func(context.Context) (Use, error)
 	// Fault joins what is wrong with the flags by themselves, in their words; nil if
 	// nothing is.
 	Fault error

@@ -10,6 +10,7 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners"
 
 	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/program"
+	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/routed"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/message"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/options"
 )
@@ -183,6 +184,8 @@ func (s settings) embeddedFaults(f *options.Faults) {
 var asFlags = strings.NewReplacer(
 	"source.Config.Subscriptions", "--input_subscriptions",
 	"sink.Config.Topic", "--output_topic",
+	"sink.Config.Resolve", "--output_topic_attribute",
+	routed.Resolve().String()+" chooses that of each record", "each message says its own",
 	"source.Config.EmulatorEndpoint", "--emulator_endpoint",
 	"sink.Config.EmulatorEndpoint", "--emulator_endpoint",
 	"source.Config.Endpoint", "--pubsub_endpoint",

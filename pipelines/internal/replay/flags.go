@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/program"
+	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/routed"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/message"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/options"
 )
@@ -125,6 +126,8 @@ var asFlags = strings.NewReplacer(
 	"source.Config.ServiceAccountKeyFile", "--service_account_key_file",
 	"sink.Config.ServiceAccountKeyFile", "--service_account_key_file",
 	"sink.Config.Topic", "--output_topic",
+	"sink.Config.Resolve: ", "",
+	routed.Resolve().String()+" chooses that of each record", "each letter says where it was to go",
 	"sink.Config.OnFailure: dead-letter queue: dlq.Config.Topic", "--dead_letter_topic",
 	"sink.Config.OnFailure", "--dead_letter_topic",
 	"options.Subscriber.MaxOutstandingMessages and MaxOutstandingBytes", "--max_left",

@@ -1,9 +1,12 @@
 package replay
 
 import (
+	"context"
+	"errors"
 	"time"
 
 	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/program"
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/check"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/options"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/sink"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/source"
@@ -38,5 +41,21 @@ func Use(args []string) (program.Use, error) {
 	s, err := parseFlags(args, time.Now())
 	u := s.use()
 	u.Fault, u.Help = s.validate(), s.Help
+	u.Complete = func(ctx context.Context) (program.Use, error) { return complete(ctx, s) }
 	return u, err
+}
+
+// complete is what s asks of Pub/Sub with the topic that letters go to which fail again.
+// Where that is not known, the check of the subscription says why.
+func complete(ctx context.Context, s settings) (program.Use, error) {
+	if s.queueTopic == "" {
+		topic, err := program.TopicOf(ctx, s.Connection, s.subscription)
+		if absent := new(check.AbsentError); errors.As(err, &absent) {
+			return program.Use{}, err
+		}
+		s.queueTopic = topic
+	}
+	u := s.use()
+	u.Fault = s.validate()
+	return u, nil
 }
