@@ -39,6 +39,10 @@
 //	dlq-hops         how often it became a dead letter, 1 at first
 //	dlq-payload      absent; "record" or "none" where the data is no message
 //
+// A message that was refused for having neither data nor attributes leaves at most its
+// ordering key in the data, or none, as a message does that another connector could not
+// serialize. [Decode] takes neither for a message: there is nothing to publish.
+//
 // A record that an encoder refused never became a message. The data is then the
 // record in Beam's coding of its type, and dlq-payload says so.
 //

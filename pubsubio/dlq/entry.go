@@ -49,8 +49,10 @@ type Entry struct {
 	// Message is the message that was given up: of an Envelope as it was, with its id
 	// and publish time where it had been received; of a Forwarded one without what
 	// Pub/Sub has added; a Foreign one is the message itself. Nil where a record never
-	// became one, where the letter held nothing, and in a part. A message's delivery
-	// attempt is lost in an envelope.
+	// became one, where the letter held nothing, and in a part; nil, too, where the
+	// message of an Envelope has neither data nor attributes, for the service takes none
+	// without, whatever its ordering key. A message's delivery attempt is lost in an
+	// envelope.
 	Message *message.Message
 
 	// Record is the record of an Envelope in Beam's coding of its type, where it never
@@ -107,16 +109,12 @@ func Entries(m *message.Message, emit func(Entry)) error {
 
 // Replay returns the message as it may be published where it was to go: without
 // attributes that the service keeps for itself, and with e.Hops as HopsAttribute, by
-// which the next dead-letter queue counts on. It has no counter where it has a
-// hundred attributes already, which is all that a message may have. It is nil where e
-// holds no message, and shares data.
+// which the next dead-letter queue counts on. It has no counter where e is not
+// [Entry.Countable]. It is nil where e holds no message, or one of which neither data
+// nor attributes are left, and shares data.
 func (e Entry) Replay() *message.Message {
-	if e.Message == nil {
-		return nil
-	}
-	m := e.Message.Republishable()
-	_, counted := m.Attributes[HopsAttribute]
-	if e.Hops == 0 || len(m.Attributes) >= maxAttributes && !counted {
+	m := e.publishable()
+	if m == nil || e.Hops == 0 || !countable(m) {
 		return m
 	}
 	m.Attributes = maps.Clone(m.Attributes) // which may be those of e
@@ -127,13 +125,29 @@ func (e Entry) Replay() *message.Message {
 	return m
 }
 
-// Countable reports whether the message has room for HopsAttribute. It has none with a
-// hundred attributes already, which is all that a message may have, and no number of
-// hops then ends that it is published again and again and comes back each time: who
-// replays without a look at each message leaves it. It is false where e holds no message.
+// Countable reports whether what Replay returns has room for HopsAttribute. It has none
+// with a hundred attributes already, which is all that a message may have, and no number
+// of hops then ends that it is published again and again and comes back each time: who
+// replays without a look at each message leaves it. It is false where Replay returns nil.
 func (e Entry) Countable() bool {
-	return e.Message != nil && countable(e.Message.Republishable())
+	m := e.publishable()
+	return m != nil && countable(m)
 }
+
+// publishable is the message without what only the service may add, or nil where
+// nothing is left that it would take: HopsAttribute alone must not make it a message.
+func (e Entry) publishable() *message.Message {
+	if e.Message == nil {
+		return nil
+	}
+	if m := e.Message.Republishable(); !empty(m) {
+		return m
+	}
+	return nil
+}
+
+// empty reports whether the service refuses m for having neither data nor attributes.
+func empty(m *message.Message) bool { return len(m.Data)+len(m.Attributes) == 0 }
 
 func countable(m *message.Message) bool {
 	_, counted := m.Attributes[HopsAttribute]
@@ -180,7 +194,10 @@ func open(m *message.Message) (Entry, error) {
 func (e *Entry) unpack(payload string, data []byte) (err error) {
 	switch payload {
 	case "":
-		e.Message, err = unmarshal(data)
+		var m *message.Message
+		if m, err = unmarshal(data); err == nil && !empty(m) {
+			e.Message = m
+		}
 	case payloadRecord:
 		e.Record = data
 		if e.Record == nil {

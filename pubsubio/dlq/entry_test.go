@@ -77,6 +77,7 @@ func TestDecode_ForeignMessagesArriveWhole(t *testing.T) {
 	}{
 		"empty":              {&message.Message{}, ""},
 		"of the user's own":  {&message.Message{Data: []byte("x"), Attributes: map[string]string{"dlq-error": "mine"}}, ""},
+		"of fields unknown":  {like("x1", nil), "it has the attributes of an envelope: the data has no field of a PubsubMessage"}, // field 15, a number
 		"damaged":            {like("\xff", nil), "it has the attributes of an envelope: the data is no PubsubMessage in the wire form of protocol buffers"},
 		"of a later version": {like("", map[string]string{PayloadAttribute: "zip"}), `it has the attributes of an envelope: dlq-payload "zip" is none that this version knows`},
 		"part of nothing":    {like("", map[string]string{PartAttribute: "1/2"}), "it has the attributes of an envelope: it is a part, and dlq-id, dlq-part or dlq-size does not say of what"},
@@ -114,6 +115,25 @@ func TestDecode_AnEnvelopeOfAnotherConnector(t *testing.T) {
 	m.Attributes = forwardedBy(attributes)
 	if e := Decode(m); e.Kind != Envelope || e.Connector != "bigquery" {
 		t.Errorf("forwarded: %+v", e)
+	}
+}
+
+// A message with neither data nor attributes came back as one that dlq-hops made
+// publishable: each replay sent an empty message to the topic that had refused it.
+func TestDecode_AnEmptyMessageIsNone(t *testing.T) {
+	ofAnother := sealed(t, Letter{Message: &message.Message{Data: []byte("x")}})
+	ofAnother.Data = nil // its serialization failed
+	delete(ofAnother.Attributes, HopsAttribute)
+	for name, m := range map[string]*message.Message{
+		"refused as empty":        sealed(t, Letter{Message: &message.Message{}}),
+		"with a key alone":        sealed(t, Letter{Message: &message.Message{OrderingKey: "k", ID: "1", PublishTime: aTime}}),
+		"of another connector":    ofAnother,
+		"with an empty attribute": sealed(t, Letter{Message: &message.Message{Attributes: map[string]string{"": ""}}}),
+	} {
+		e := Decode(m)
+		if want := name == "with an empty attribute"; e.Kind != Envelope || e.Part != nil || (e.Message != nil) != want || (e.Replay() != nil) != want || e.Countable() != want {
+			t.Errorf("%s: %+v, replayed as %v", name, e, e.Replay())
+		}
 	}
 }
 
@@ -158,11 +178,13 @@ func TestEntry_ReplayCountsHopsAndStripsWhatTheServiceKeeps(t *testing.T) {
 			t.Errorf("%s: the entry's message has changed", name)
 		}
 	}
-	if m := (Entry{Record: []byte("r")}).Replay(); m != nil {
-		t.Errorf("a record is replayed as %v", m)
-	}
-	if (Entry{Record: []byte("r")}).Countable() {
-		t.Error("a record is countable")
+	for name, e := range map[string]Entry{
+		"a record":                     {Record: []byte("r"), Hops: 1},
+		"what the service keeps alone": {Message: &message.Message{Attributes: map[string]string{"googclient_schemaname": "s"}, OrderingKey: "k"}, Hops: 1},
+	} {
+		if m := e.Replay(); m != nil || e.Countable() {
+			t.Errorf("%s is replayed as %v, countable is %v", name, m, e.Countable())
+		}
 	}
 }
 
@@ -223,6 +245,7 @@ func FuzzDecode(f *testing.F) {
 		}
 	}
 	f.Add([]byte("part"), "c", "record", "1/2", "100", "1", true)
+	f.Add([]byte("x1"), "c", "", "", "", "", true)
 	f.Add([]byte{0x22, 0x01, 0x08}, "c", "", "", "", "", true)
 	f.Add([]byte("x"), "", "", "", "", "", false)
 	f.Fuzz(func(t *testing.T, data []byte, connector, payload, part, size, hops string, whole bool) {
@@ -248,7 +271,9 @@ func FuzzDecode(f *testing.F) {
 		if e.Kind == Foreign && e.Message != m {
 			t.Error("a foreign message is not whole")
 		}
-		_ = e.Replay()
+		if again := e.Replay(); again != nil && empty(e.Message) {
+			t.Errorf("an empty message is replayed as %v", again)
+		}
 		if e.Part != nil {
 			_, _ = Join(e)
 			return

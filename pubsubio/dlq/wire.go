@@ -27,7 +27,10 @@ const (
 	fieldNanos   protowire.Number = 2
 )
 
-var errWire = errors.New("the data is no PubsubMessage in the wire form of protocol buffers")
+var (
+	errWire   = errors.New("the data is no PubsubMessage in the wire form of protocol buffers")
+	errFields = errors.New("the data has no field of a PubsubMessage")
+)
 
 // marshal returns m as a PubsubMessage, which has no delivery attempt. What is empty
 // takes nothing.
@@ -91,11 +94,13 @@ func sizeMessage(m *message.Message) int {
 	return n
 }
 
-// unmarshal reads a PubsubMessage. It skips fields that it does not know; of
+// unmarshal reads a PubsubMessage. It skips fields that it does not know, beside one
+// at least that it does: text and other data may have the form of fields by chance. Of
 // several of one kind the last counts. The message shares b.
 func unmarshal(b []byte) (*message.Message, error) {
-	m := new(message.Message)
+	m, known := new(message.Message), len(b) == 0
 	ok := eachBytes(b, func(field protowire.Number, value []byte) bool {
+		known = known || field <= fieldOrderingKey
 		switch field {
 		case fieldData:
 			m.Data = value
@@ -113,8 +118,11 @@ func unmarshal(b []byte) (*message.Message, error) {
 		}
 		return true
 	})
-	if !ok {
+	switch {
+	case !ok:
 		return nil, errWire
+	case !known:
+		return nil, errFields
 	}
 	return m, nil
 }
