@@ -104,7 +104,7 @@ func TestReplay_WhatIsNotThereIsToldAtOnce(t *testing.T) {
 // A choice is a plain function of a letter; these are its bounds.
 func TestChoice_Bounds(t *testing.T) {
 	c := choice{after: yesterday, before: yesterday.Add(time.Second), maxHops: 2}
-	entry := dlq.Entry{Kind: dlq.Envelope, Destination: orders, Time: yesterday, Hops: 1, Message: message.New(nil)}
+	entry := dlq.Entry{Kind: dlq.Envelope, Destination: orders, Time: yesterday, Hops: 1, Message: message.New([]byte("x"))}
 	if topic, why := c.topicOf(entry); topic != orders || why != "" {
 		t.Errorf("%q, %q", topic, why)
 	}

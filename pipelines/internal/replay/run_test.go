@@ -237,7 +237,7 @@ func TestReplay_LeavesWhatItCannotReplay(t *testing.T) {
 	decoded.Connector = "pubsubio.source"
 	giveUp(t, srv, letter("projects/p/topics/gone", "gone", "NotFound"), letter("projects/p/topics/denied", "denied", "PermissionDenied"),
 		record, large, hopped, decoded, letter("", "nowhere", "x"), letter(orders, "good", "x"))
-	circle := message.New(nil).WithAttributes(map[string]string{
+	circle := message.New([]byte("\n\x03one")).WithAttributes(map[string]string{
 		dlq.ConnectorAttribute: "pubsubio.sink", dlq.DestinationAttribute: queueTopic, dlq.ErrorAttribute: "x",
 		dlq.TimestampAttribute: yesterday.Format(time.RFC3339), dlq.WorkerAttribute: "w",
 	})
@@ -435,7 +435,12 @@ func TestReplay_KilledHalfWayAndRunAgain(t *testing.T) {
 	}
 	giveUp(t, srv, letters...)
 	kill(t, srv, int64(n/2))
-	if _, err := srv.Redeliver(queueSub); err != nil { // The leases of the killed one end.
+	// The leases of the killed one end, once the server has seen that it is gone: else they
+	// would go to it again.
+	if err := srv.Await(t.Context(), queueSub, func(s pubsubtest.Stats) bool { return s.Streams == 0 }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := srv.Redeliver(queueSub); err != nil {
 		t.Fatal(err)
 	}
 	before := srv.Published(orders)

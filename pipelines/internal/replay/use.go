@@ -48,12 +48,9 @@ func Use(args []string) (program.Use, error) {
 // complete is what s asks of Pub/Sub with the topic that letters go to which fail again.
 // Where that is not known, the check of the subscription says why.
 func complete(ctx context.Context, s settings) (program.Use, error) {
-	if s.queueTopic == "" {
-		topic, err := program.TopicOf(ctx, s.Connection, s.subscription)
-		if absent := new(check.AbsentError); errors.As(err, &absent) {
-			return program.Use{}, err
-		}
-		s.queueTopic = topic
+	s, err := lookUp(ctx, s)
+	if absent := new(check.AbsentError); errors.As(err, &absent) {
+		return program.Use{}, err
 	}
 	u := s.use()
 	u.Fault = s.validate()
