@@ -18,6 +18,7 @@ type Sender struct {
 	queue  Queue
 	owner  string
 	writer Writer // nil before the first letter, and after the end
+	failed error  // of the first Send that failed
 }
 
 // NewSender returns a sender for a bundle of owner, which is as Queue.Open says.
@@ -25,6 +26,14 @@ func NewSender(queue Queue, owner string) *Sender { return &Sender{queue: queue,
 
 // Send hands a letter to the queue. An error fails the bundle.
 func (s *Sender) Send(ctx context.Context, l Letter) error {
+	err := s.send(ctx, l)
+	if s.failed == nil {
+		s.failed = err
+	}
+	return err
+}
+
+func (s *Sender) send(ctx context.Context, l Letter) error {
 	if s.writer == nil {
 		if err := s.open(ctx); err != nil {
 			return fmt.Errorf("open the dead-letter queue: %w", err)
@@ -37,10 +46,11 @@ func (s *Sender) Send(ctx context.Context, l Letter) error {
 }
 
 // Flush returns once everything that was sent is durable. It ends the sender, and
-// does nothing where nothing was sent. An error fails the bundle.
+// does nothing where nothing was sent. An error fails the bundle; after a Send that
+// failed it is that one.
 func (s *Sender) Flush(ctx context.Context) error {
-	if s.writer == nil {
-		return nil
+	if s.failed != nil || s.writer == nil {
+		return s.failed
 	}
 	if err := s.flush(ctx); err != nil {
 		return fmt.Errorf("flush the dead-letter queue: %w", err)

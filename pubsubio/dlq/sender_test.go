@@ -127,6 +127,23 @@ func TestSender_AsksTheQueueInOrder(t *testing.T) {
 	}
 }
 
+// A transform that went on after a Send had failed, and flushed, was told that all was
+// durable.
+func TestSender_FlushFailsAfterASendThatFailed(t *testing.T) {
+	for _, failAt := range []string{"open", "offer", "panic in offer"} {
+		q := notedQueue{Name: t.Name() + failAt, FailAt: failAt}
+		s := NewSender(q, q.Name)
+		failed := s.Send(t.Context(), Letter{})
+		if err := s.Flush(t.Context()); err == nil || !errors.Is(err, failed) {
+			t.Errorf("%s: Flush returned %v after %v", failAt, err, failed)
+		}
+		if n := q.notes(); slices.Contains(n.calls, "flush") {
+			t.Errorf("%s: asked %v", failAt, n.calls)
+		}
+		s.Drop()
+	}
+}
+
 func TestSender_WithoutALetterOpensNothing(t *testing.T) {
 	q := notedQueue{Name: t.Name()}
 	s := NewSender(q, q.Name)

@@ -81,6 +81,7 @@ type writer struct {
 	stats   *stats.Queue
 	bundle  *publish.Bundle // nil before begin
 	letters int64           // offered
+	failed  error           // of the first Offer that failed
 }
 
 func (w *writer) begin() error {
@@ -97,6 +98,18 @@ func (w *writer) begin() error {
 
 // Offer puts a letter into a request. At the cap it waits, FlushTimeout at most.
 func (w *writer) Offer(ctx context.Context, l Letter) error {
+	return w.keep(w.add(ctx, l))
+}
+
+// keep returns err, and notes it for Flush if it is the first.
+func (w *writer) keep(err error) error {
+	if w.failed == nil {
+		w.failed = err
+	}
+	return err
+}
+
+func (w *writer) add(ctx context.Context, l Letter) error {
 	if l.Destination == w.config.Topic {
 		return fmt.Errorf("dlq: a record for %s failed, which is the topic of its dead-letter queue: its letter could not be published there either, or would come round again; choose another topic for dlq.Config.Topic", l.Destination)
 	}
@@ -111,8 +124,16 @@ func (w *writer) Offer(ctx context.Context, l Letter) error {
 	return nil
 }
 
-// Flush returns once the service has stored all letters.
+// Flush returns once the service has stored all letters, which one that Offer has
+// failed with never is.
 func (w *writer) Flush(ctx context.Context) error {
+	if w.failed != nil {
+		return w.failed
+	}
+	return w.flush(ctx)
+}
+
+func (w *writer) flush(ctx context.Context) error {
 	began := time.Now()
 	ctx, cancel := w.deadline(ctx)
 	defer cancel()
@@ -151,14 +172,18 @@ type throughWriter struct{ *writer }
 
 // Offer returns once the service has stored the letter.
 func (w *throughWriter) Offer(ctx context.Context, l Letter) error {
+	return w.keep(w.through(ctx, l))
+}
+
+func (w *throughWriter) through(ctx context.Context, l Letter) error {
 	if err := w.begin(); err != nil {
 		return err
 	}
-	if err := w.writer.Offer(ctx, l); err != nil {
+	if err := w.add(ctx, l); err != nil {
 		return err // Drop follows.
 	}
-	return w.writer.Flush(ctx)
+	return w.flush(ctx)
 }
 
 // Flush has nothing to wait for.
-func (w *throughWriter) Flush(context.Context) error { return nil }
+func (w *throughWriter) Flush(context.Context) error { return w.failed }

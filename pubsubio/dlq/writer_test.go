@@ -3,6 +3,7 @@ package dlq
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -115,8 +116,12 @@ func TestWriter_WriteThroughFailsAtTheLetterThatIsNotStored(t *testing.T) {
 	offer(t, opened(t, cfg), numbered(0))
 	srv.Answer("Publish", status.Error(codes.Unavailable, "down"))
 	cfg.FlushTimeout = 500 * time.Millisecond
-	err := opened(t, cfg).Offer(t.Context(), numbered(1))
+	w := opened(t, cfg)
+	err := w.Offer(t.Context(), numbered(1))
 	expectError(t, err, "dlq: publish to "+testTopic, "dlq.Config.FlushTimeout (500ms) is over")
+	if flushed := w.Flush(t.Context()); !errors.Is(flushed, err) {
+		t.Errorf("Flush returned %v", flushed)
+	}
 	if n := srv.Published(testTopic); n != 1 {
 		t.Errorf("%d are stored", n)
 	}
@@ -226,6 +231,26 @@ func TestWriter_AtTheCapOfferWaitsAndNotForEver(t *testing.T) {
 	expectError(t, w.Offer(t.Context(), numbered(3)), "dlq.Config.FlushTimeout (400ms) is over")
 }
 
+// A letter that found no room is not durable, though all that did are.
+func TestWriter_FlushFailsAfterAnOfferThatFailed(t *testing.T) {
+	srv, cfg := fixture(t, func(c *Config) { c.MaxInFlightMessages, c.FlushTimeout = 1, 400*time.Millisecond })
+	gate := make(chan struct{})
+	srv.Order(pubsubtest.Rule{Method: "Publish"}, pubsubtest.WaitFor(gate))
+	w := opened(t, cfg)
+	offer(t, w, numbered(0))
+	failed := w.Offer(t.Context(), numbered(1))
+	close(gate)
+	if err := srv.AwaitPublished(t.Context(), testTopic, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Flush(t.Context()); err == nil || !errors.Is(err, failed) {
+		t.Errorf("Flush returned %v after %v", err, failed)
+	}
+	if n := stats.ForQueue(t.Name()).Published.Load(); n != 0 {
+		t.Errorf("%d letters count as published", n)
+	}
+}
+
 func TestWriter_UnboundedWaitsForNothingBeforeTheFlush(t *testing.T) {
 	srv, cfg := fixture(t, func(c *Config) { c.MaxInFlightMessages = Unbounded })
 	gate := make(chan struct{})
@@ -316,7 +341,9 @@ func TestWriter_RefusesALetterOfItsOwnTopic(t *testing.T) {
 		w := opened(t, cfg)
 		l := numbered(0)
 		l.Destination = testTopic
-		expectError(t, w.Offer(t.Context(), l), "a record for "+testTopic+" failed, which is the topic of its dead-letter queue", "dlq.Config.Topic")
+		const own = "a record for " + testTopic + " failed, which is the topic of its dead-letter queue"
+		expectError(t, w.Offer(t.Context(), l), own, "dlq.Config.Topic")
+		expectError(t, w.Flush(t.Context()), own)
 		w.Drop()
 		if n := srv.Calls("Publish"); n != 0 {
 			t.Errorf("%d requests", n)
