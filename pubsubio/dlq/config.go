@@ -45,7 +45,8 @@ type Config struct {
 	// FlushTimeout is how long one wait for the service may take, whether for the
 	// answers to all letters of a bundle, for room, or for one letter with
 	// WriteThrough. There is one deadline for all that is waited for; when it passes,
-	// the bundle fails, and its runner runs it again. Default 60 s, at least 1 ms. It
+	// the bundle fails, and its runner runs it again. One attempt to publish may take two
+	// thirds of it: what takes longer never arrives. Default 60 s, at least 1 ms. It
 	// cannot be turned off: a topic that is never answered would hold a bundle for ever.
 	FlushTimeout time.Duration
 

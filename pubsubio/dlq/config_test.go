@@ -70,11 +70,11 @@ func TestConfig_TravelsAsJSON(t *testing.T) {
 // What ends a wait is FlushTimeout; no option of the publisher's, which nobody has
 // set, comes first.
 func TestConfig_ThePoolFollowsTheOptions(t *testing.T) {
-	cfg := Config{Topic: testTopic, FlushTimeout: 8 * time.Second, ShutdownTimeout: 3 * time.Second, EmulatorEndpoint: "e:1"}.withDefaults()
+	cfg := Config{Topic: testTopic, FlushTimeout: 9 * time.Second, ShutdownTimeout: 3 * time.Second, EmulatorEndpoint: "e:1"}.withDefaults()
 	p := cfg.pool("owner")
 	got := p.Publisher
 	if got.RetryTotalTimeout != options.Disabled || got.RetryMaxAttempts != 0 || got.PublishProgressTimeout != math.MaxInt64 ||
-		got.RetryInitialRPCTimeout != 2*time.Second || got.RetryMaxRPCTimeout != 8*time.Second || got.MaxConsecutiveRejections != options.Unbounded {
+		got.RetryInitialRPCTimeout != 6*time.Second || got.MaxConsecutiveRejections != options.Unbounded {
 		t.Errorf("the pool's bounds are %+v", got)
 	}
 	if got.MaxInFlightMessages != 1000 || got.ShutdownTimeout != 3*time.Second || p.Connection.EmulatorEndpoint != "e:1" || p.Disposition != options.CreateNever {

@@ -19,18 +19,18 @@ import (
 //
 // What ends a wait is FlushTimeout alone: a request is tried again for as long as a
 // bundle waits for it, and leaves the pool when none does. So no budget of its own
-// ends it earlier, with an error that names an option which nobody has set, and no
-// attempt without an answer takes the whole of the wait.
+// ends it earlier, with an error that names an option which nobody has set. An attempt
+// may take two thirds of the wait: a topic that is slow is answered by its first, and
+// one whose answer is lost leaves a third for the next. Shorter ones would be cut again
+// and again while the service stores the letters each time.
 func (c Config) pool(owner string) publish.Config {
 	p := publish.Config{
 		Connection: c.connection(),
 		Publisher: options.Publisher{
-			RetryTotalTimeout:         options.Disabled,
-			RetryMaxDelay:             max(min(5*time.Second, c.FlushTimeout/4), time.Millisecond),
-			RetryInitialRPCTimeout:    max(c.FlushTimeout/4, time.Millisecond),
-			RetryRPCTimeoutMultiplier: 2,
-			RetryMaxRPCTimeout:        c.FlushTimeout,
-			PublishProgressTimeout:    math.MaxInt64,
+			RetryTotalTimeout:      options.Disabled,
+			RetryMaxDelay:          max(min(5*time.Second, c.FlushTimeout/4), time.Millisecond),
+			RetryInitialRPCTimeout: max(c.FlushTimeout-c.FlushTimeout/3, time.Millisecond),
+			PublishProgressTimeout: math.MaxInt64,
 			// A letter that is refused fails its bundle, however many there are.
 			MaxConsecutiveRejections: options.Unbounded,
 			ShutdownTimeout:          c.ShutdownTimeout,

@@ -5,10 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 	"time"
 
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -193,6 +196,51 @@ func TestWriter_OneDeadlineForAllThatIsInFlight(t *testing.T) {
 	expectError(t, w.Flush(t.Context()), "dlq.Config.FlushTimeout (500ms) is over")
 	if took := time.Since(began); took > 30*time.Second {
 		t.Errorf("the flush took %v", took)
+	}
+}
+
+// deadlines is a service that notes how long each attempt may take, and answers the
+// first as one that is overloaded.
+type deadlines struct {
+	pubsubpb.UnimplementedPublisherServer
+
+	attempts chan time.Duration
+}
+
+func (d *deadlines) Publish(ctx context.Context, r *pubsubpb.PublishRequest) (*pubsubpb.PublishResponse, error) {
+	end, _ := ctx.Deadline()
+	first := len(d.attempts) == 0
+	d.attempts <- time.Until(end)
+	if first {
+		return nil, status.Error(codes.Unavailable, "overloaded")
+	}
+	return &pubsubpb.PublishResponse{MessageIds: make([]string, len(r.Messages))}, nil
+}
+
+// An attempt had a quarter of FlushTimeout, the next one half: an answer that takes
+// longer never came within one wait, and each attempt that was cut may have been stored.
+// The first leaves room for another, where its answer is lost.
+func TestWriter_AnAttemptMayTakeMostOfFlushTimeout(t *testing.T) {
+	l, err := net.Listen("tcp", "localhost:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &deadlines{attempts: make(chan time.Duration, 10)}
+	srv := grpc.NewServer()
+	pubsubpb.RegisterPublisherServer(srv, d)
+	go func() { _ = srv.Serve(l) }() // Ends with Stop.
+	t.Cleanup(srv.Stop)
+	cfg := Config{Topic: testTopic, EmulatorEndpoint: l.Addr().String(), FlushTimeout: time.Hour}
+	w := opened(t, cfg)
+	offer(t, w, numbered(0))
+	if err := w.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := cfg.Close(t.Name()); err != nil {
+		t.Error(err)
+	}
+	if first, second := <-d.attempts, <-d.attempts; first < 39*time.Minute || first > 41*time.Minute || second < 39*time.Minute {
+		t.Errorf("of an hour, the attempts have %v and %v", first, second)
 	}
 }
 
