@@ -1,14 +1,9 @@
 package loadgen
 
 import (
-	"bytes"
-	"os"
-	"strings"
 	"testing"
 
-	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners"
-
-	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/program"
+	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/programtest"
 )
 
 func TestFlags_EachFault(t *testing.T) {
@@ -44,39 +39,13 @@ func TestFlags_EachFault(t *testing.T) {
 		"argument":            {append(good, "now"), `unexpected argument: "now"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Cleanup(func() { *runners.Runner = "" })
-			var stdout, stderr bytes.Buffer
-			code := Run(t.Context(), "", tc.args, &stdout, &stderr)
-			if want := tc.want + "\nloadgen --help lists the flags.\n"; code != program.ExitUsage || stderr.String() != want || stdout.Len() > 0 {
-				t.Errorf("exit code %d:\n%swant:\n%s", code, stderr.String(), want)
-			}
+			programtest.WantMisuse(t, "loadgen", Run, tc.args, tc.want)
 		})
 	}
 }
 
-// manual is the comment of the program, which embeds it.
-func manual(t *testing.T) string {
-	t.Helper()
-	text, err := os.ReadFile("../../loadgen/doc.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
 func TestFlags_HelpIsAManual(t *testing.T) {
-	var stdout, stderr bytes.Buffer
-	if code := Run(t.Context(), manual(t), []string{"--help"}, &stdout, &stderr); code != program.ExitDone || stderr.Len() > 0 {
-		t.Fatalf("exit code %d, %s", code, stderr.String())
-	}
-	for _, want := range []string{"Loadgen publishes", "\nEXIT CODES\n", "\nHOW MUCH\n  --messages n\n", "--rate messages\n", "(default 1000)", "--worker_binary"} {
-		if !strings.Contains(stdout.String(), want) {
-			t.Errorf("help does not tell of %q:\n%s", want, stdout.String())
-		}
-	}
-	if strings.Contains(stdout.String(), "OTHER FLAGS") {
-		t.Errorf("a flag is in no section:\n%s", stdout.String())
-	}
+	programtest.WantManual(t, "loadgen", Run, "Loadgen publishes", "\nHOW MUCH\n  --messages n\n", "--rate messages\n", "(default 1000)")
 }
 
 func TestFlags_EachRunHasANameOfItsOwn(t *testing.T) {

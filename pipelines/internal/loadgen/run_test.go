@@ -1,14 +1,9 @@
 package loadgen
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"flag"
 	"fmt"
 	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -17,6 +12,7 @@ import (
 
 	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/load"
 	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/program"
+	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/programtest"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/pubsubtest"
 )
 
@@ -31,49 +27,18 @@ func newServer(t *testing.T) *pubsubtest.Server {
 
 // An outcome is what a run of the program has left.
 type outcome struct {
-	code           int
-	stdout, stderr string
-	report         load.Report
+	programtest.Outcome[load.Report]
 }
 
 // generateTo runs the program to its end, in this process, publishing to srv.
 func generateTo(ctx context.Context, t *testing.T, srv *pubsubtest.Server, args ...string) outcome {
 	t.Helper()
-	for _, name := range []string{"runner", "dry_run"} { // Beam's are global.
-		before := flag.Lookup(name).Value.String()
-		t.Cleanup(func() {
-			if err := flag.Set(name, before); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	path := filepath.Join(t.TempDir(), "report.json")
-	args = append([]string{"--topic=" + topic, "--report=" + path}, args...)
+	args = append([]string{"--topic=" + topic}, args...)
 	if srv != nil {
 		args = append(args, "--emulator_endpoint="+srv.Endpoint())
 	}
-	var stdout, stderr bytes.Buffer
-	o := outcome{code: Run(ctx, "", args, &stdout, &stderr)}
-	o.stdout, o.stderr = stdout.String(), stderr.String()
-	if text, err := os.ReadFile(path); err == nil {
-		if err := json.Unmarshal(text, &o.report); err != nil {
-			t.Errorf("report: %v", err)
-		}
-	}
-	return o
+	return outcome{programtest.Execute[load.Report](ctx, t, Run, args...)}
 }
-
-// mustEnd fails the test where the program has not ended with code.
-func (o outcome) mustEnd(t *testing.T, code int) {
-	t.Helper()
-	if o.code != code {
-		t.Fatalf("exit code %d, want %d\n%s%s", o.code, code, o.stdout, o.stderr)
-	}
-}
-
-// squeezed is what it has printed, with one space between words: the width of a table
-// is that of the longest of its figures.
-func (o outcome) squeezed() string { return strings.Join(strings.Fields(o.stdout), " ") }
 
 // numbered returns how often each message of a run was published, by key and number.
 func numbered(t *testing.T, srv *pubsubtest.Server, run string) map[string]int {
@@ -92,11 +57,11 @@ func numbered(t *testing.T, srv *pubsubtest.Server, run string) map[string]int {
 // expectReported checks that exactly what the report tells was published, each once.
 func (o outcome) expectReported(t *testing.T, srv *pubsubtest.Server) {
 	t.Helper()
-	seen := numbered(t, srv, o.report.Run)
-	if !o.report.Complete || int64(len(seen)) != o.report.Published || srv.Published(topic) != o.report.Published {
-		t.Errorf("%d messages published, %d of them distinct; the report: %+v", srv.Published(topic), len(seen), o.report)
+	seen := numbered(t, srv, o.Report.Run)
+	if !o.Report.Complete || int64(len(seen)) != o.Report.Published || srv.Published(topic) != o.Report.Published {
+		t.Errorf("%d messages published, %d of them distinct; the report: %+v", srv.Published(topic), len(seen), o.Report)
 	}
-	for key, n := range o.report.Keys {
+	for key, n := range o.Report.Keys {
 		for i := range n {
 			if seen[fmt.Sprintf("%s/%d", key, i)] != 1 {
 				t.Fatalf("%s/%d was published %d times", key, i, seen[fmt.Sprintf("%s/%d", key, i)])
@@ -108,10 +73,10 @@ func (o outcome) expectReported(t *testing.T, srv *pubsubtest.Server) {
 func TestLoadgen_PublishesEachMessageOnce(t *testing.T) {
 	srv := newServer(t)
 	o := generateTo(t.Context(), t, srv, "--messages=25003", "--rate=0", "--keys=7", "--size=64-500", "--poison=0.02", "--run_id=one")
-	o.mustEnd(t, program.ExitDone)
+	o.MustEnd(t, program.ExitDone)
 	o.expectReported(t, srv)
-	if o.report.Run != "one" || o.report.KeyCount != 7 || len(o.report.Keys) != 7 || o.report.Published != 25003 || o.report.Bytes < 64*25003 {
-		t.Errorf("report %+v", o.report)
+	if o.Report.Run != "one" || o.Report.KeyCount != 7 || len(o.Report.Keys) != 7 || o.Report.Published != 25003 || o.Report.Bytes < 64*25003 {
+		t.Errorf("report %+v", o.Report)
 	}
 	var poison int64
 	for _, m := range srv.Messages(topic) {
@@ -122,23 +87,23 @@ func TestLoadgen_PublishesEachMessageOnce(t *testing.T) {
 			t.Fatalf("has an ordering key: %+v", m)
 		}
 	}
-	if poison != o.report.Poison || poison < 300 || poison > 700 {
-		t.Errorf("%d are poison, the report says %d, wanted about 500", poison, o.report.Poison)
+	if poison != o.Report.Poison || poison < 300 || poison > 700 {
+		t.Errorf("%d are poison, the report says %d, wanted about 500", poison, o.Report.Poison)
 	}
 	for _, want := range []string{"run one published 25,003 of them poison", "keys 7 bytes"} {
-		if !strings.Contains(o.squeezed(), want) {
-			t.Errorf("no %q in:\n%s", want, o.stdout)
+		if !strings.Contains(o.Squeezed(), want) {
+			t.Errorf("no %q in:\n%s", want, o.Stdout)
 		}
 	}
-	if o.stderr != "" {
-		t.Errorf("a run without trouble says:\n%s", o.stderr)
+	if o.Stderr != "" {
+		t.Errorf("a run without trouble says:\n%s", o.Stderr)
 	}
 }
 
 func TestLoadgen_KeepsTheOrderOfEachKey(t *testing.T) {
 	srv := newServer(t)
 	o := generateTo(t.Context(), t, srv, "--messages=3000", "--rate=0", "--keys=5", "--ordering")
-	o.mustEnd(t, program.ExitDone)
+	o.MustEnd(t, program.ExitDone)
 	o.expectReported(t, srv)
 	next := make(map[string]int64)
 	for _, m := range srv.Messages(topic) {
@@ -148,8 +113,8 @@ func TestLoadgen_KeepsTheOrderOfEachKey(t *testing.T) {
 		}
 		next[id.Key]++
 	}
-	if !o.report.Ordering {
-		t.Errorf("report %+v", o.report)
+	if !o.Report.Ordering {
+		t.Errorf("report %+v", o.Report)
 	}
 }
 
@@ -157,21 +122,21 @@ func TestLoadgen_KeepsTheOrderOfEachKey(t *testing.T) {
 func TestLoadgen_KeepsTheRate(t *testing.T) {
 	srv := newServer(t)
 	o := generateTo(t.Context(), t, srv, "--messages=300", "--rate=500", "--burst=50")
-	o.mustEnd(t, program.ExitDone)
+	o.MustEnd(t, program.ExitDone)
 	o.expectReported(t, srv)
 	// Six bursts, the last of them 500 ms after the first.
-	if o.report.Seconds < 0.5 {
-		t.Errorf("300 messages at 500 a second took %v s", o.report.Seconds)
+	if o.Report.Seconds < 0.5 {
+		t.Errorf("300 messages at 500 a second took %v s", o.Report.Seconds)
 	}
 }
 
 func TestLoadgen_EndsAfterItsDuration(t *testing.T) {
 	srv := newServer(t)
 	o := generateTo(t.Context(), t, srv, "--duration=300ms", "--rate=1000")
-	o.mustEnd(t, program.ExitDone)
+	o.MustEnd(t, program.ExitDone)
 	o.expectReported(t, srv)
-	if o.report.Published == 0 || o.report.Published > 301 || o.report.Seconds < 0.3 {
-		t.Errorf("report %+v", o.report)
+	if o.Report.Published == 0 || o.Report.Published > 301 || o.Report.Seconds < 0.3 {
+		t.Errorf("report %+v", o.Report)
 	}
 }
 
@@ -187,10 +152,10 @@ func TestLoadgen_InterruptedReportsWhatItHasSent(t *testing.T) {
 				}
 			}()
 			o := generateTo(ctx, t, srv, "--rate="+rate)
-			o.mustEnd(t, program.ExitInterrupted)
+			o.MustEnd(t, program.ExitInterrupted)
 			o.expectReported(t, srv)
-			if !strings.Contains(o.stderr, "interrupt again to kill") || !strings.Contains(o.stdout, "interrupted: what was sent is published") {
-				t.Errorf("said:\n%s%s", o.stdout, o.stderr)
+			if !strings.Contains(o.Stderr, "interrupt again to kill") || !strings.Contains(o.Stdout, "interrupted: what was sent is published") {
+				t.Errorf("said:\n%s%s", o.Stdout, o.Stderr)
 			}
 		})
 	}
@@ -199,16 +164,16 @@ func TestLoadgen_InterruptedReportsWhatItHasSent(t *testing.T) {
 func TestLoadgen_ATopicThatIsMissing(t *testing.T) {
 	srv := pubsubtest.New(t)
 	o := generateTo(t.Context(), t, srv, "--messages=10")
-	o.mustEnd(t, program.ExitFailed)
-	if want := "loadgen failed: --topic: topic " + topic + " does not exist; create it with gcloud pubsub topics create load --project=p\n"; o.stderr != want {
-		t.Errorf("said %q, want %q", o.stderr, want)
+	o.MustEnd(t, program.ExitFailed)
+	if want := "loadgen failed: --topic: topic " + topic + " does not exist; create it with gcloud pubsub topics create load --project=p\n"; o.Stderr != want {
+		t.Errorf("said %q, want %q", o.Stderr, want)
 	}
-	if len(srv.Topics()) > 0 || o.stdout != "" || o.report.Run != "" {
-		t.Errorf("topics %v, said %q, report %+v", srv.Topics(), o.stdout, o.report)
+	if len(srv.Topics()) > 0 || o.Stdout != "" || o.Report.Run != "" {
+		t.Errorf("topics %v, said %q, report %+v", srv.Topics(), o.Stdout, o.Report)
 	}
 
 	o = generateTo(t.Context(), t, srv, "--messages=10", "--create_topic")
-	o.mustEnd(t, program.ExitDone)
+	o.MustEnd(t, program.ExitDone)
 	o.expectReported(t, srv)
 }
 
@@ -216,9 +181,9 @@ func TestLoadgen_WithoutPermission(t *testing.T) {
 	srv := newServer(t)
 	srv.Deny("Publish")
 	o := generateTo(t.Context(), t, srv, "--messages=10")
-	o.mustEnd(t, program.ExitFailed)
-	if !strings.HasPrefix(o.stderr, "loadgen failed: --topic: ") || !strings.Contains(o.stderr, "grant roles/pubsub.publisher") || strings.Count(o.stderr, "\n") != 1 {
-		t.Errorf("said:\n%s", o.stderr)
+	o.MustEnd(t, program.ExitFailed)
+	if !strings.HasPrefix(o.Stderr, "loadgen failed: --topic: ") || !strings.Contains(o.Stderr, "grant roles/pubsub.publisher") || strings.Count(o.Stderr, "\n") != 1 {
+		t.Errorf("said:\n%s", o.Stderr)
 	}
 }
 
@@ -235,9 +200,9 @@ func absentEndpoint(t *testing.T) string {
 
 func TestLoadgen_AServerThatIsAbsent(t *testing.T) {
 	o := generateTo(t.Context(), t, nil, "--messages=10", "--emulator_endpoint="+absentEndpoint(t))
-	o.mustEnd(t, program.ExitFailed)
-	if !strings.HasPrefix(o.stderr, "loadgen failed: Pub/Sub at 127.0.0.1:") || !strings.Contains(o.stderr, "has not answered") || strings.Count(o.stderr, "\n") != 1 {
-		t.Errorf("said:\n%s", o.stderr)
+	o.MustEnd(t, program.ExitFailed)
+	if !strings.HasPrefix(o.Stderr, "loadgen failed: Pub/Sub at 127.0.0.1:") || !strings.Contains(o.Stderr, "has not answered") || strings.Count(o.Stderr, "\n") != 1 {
+		t.Errorf("said:\n%s", o.Stderr)
 	}
 }
 
@@ -247,16 +212,16 @@ func TestLoadgen_AFailedRunIsNotComplete(t *testing.T) {
 	srv := newServer(t)
 	srv.Answer("Publish", status.Error(codes.FailedPrecondition, "broken"), pubsubtest.Skip(2))
 	o := generateTo(t.Context(), t, srv, "--messages=20000", "--rate=0")
-	o.mustEnd(t, program.ExitFailed)
-	if o.report.Complete || o.report.Run == "" || len(o.report.Keys) > 0 || !strings.Contains(o.stderr, "broken") {
-		t.Errorf("report %+v\n%s", o.report, o.stderr)
+	o.MustEnd(t, program.ExitFailed)
+	if o.Report.Complete || o.Report.Run == "" || len(o.Report.Keys) > 0 || !strings.Contains(o.Stderr, "broken") {
+		t.Errorf("report %+v\n%s", o.Report, o.Stderr)
 	}
 }
 
 func TestLoadgen_DryRunPublishesNothing(t *testing.T) {
 	srv := newServer(t)
 	o := generateTo(t.Context(), t, srv, "--dry_run", "--messages=1000", "--duration=1m", "--burst=10", "--poison=0.005", "--run_id=r7", "--ordering")
-	o.mustEnd(t, program.ExitDone)
+	o.MustEnd(t, program.ExitDone)
 	want := `loadgen would publish numbered messages to this topic. This is a dry run: nothing is done.
 
   topic     projects/p/topics/load
@@ -268,13 +233,13 @@ func TestLoadgen_DryRunPublishesNothing(t *testing.T) {
   payloads  1000 bytes
   poison    0.5 %
 `
-	if o.stdout != want || srv.Published(topic) != 0 {
-		t.Errorf("%d published, printed:\n%swant:\n%s", srv.Published(topic), o.stdout, want)
+	if o.Stdout != want || srv.Published(topic) != 0 {
+		t.Errorf("%d published, printed:\n%swant:\n%s", srv.Published(topic), o.Stdout, want)
 	}
 	if err := srv.DeleteTopic(topic); err != nil {
 		t.Fatal(err)
 	}
-	generateTo(t.Context(), t, srv, "--dry_run").mustEnd(t, program.ExitFailed)
+	generateTo(t.Context(), t, srv, "--dry_run").MustEnd(t, program.ExitFailed)
 }
 
 // A service that loses answers has messages twice, and none less; the first copies of a
@@ -285,9 +250,9 @@ func TestLoadgen_WhatIsNotAnsweredIsSentAgain(t *testing.T) {
 	lost := srv.Order(pubsubtest.Rule{Method: "Publish", FirstAttempt: true, Every: 3},
 		pubsubtest.CarryOut(), pubsubtest.Fail(status.Error(codes.Unavailable, "lost")))
 	o := generateTo(t.Context(), t, srv, "--messages=5000", "--rate=0", "--ordering")
-	o.mustEnd(t, program.ExitDone)
-	if seen := numbered(t, srv, o.report.Run); len(seen) != 5000 || o.report.Published != 5000 || !o.report.Complete || lost.Fired() == 0 {
-		t.Errorf("%d different messages arrived, %d answers were lost, report %+v", len(seen), lost.Fired(), o.report)
+	o.MustEnd(t, program.ExitDone)
+	if seen := numbered(t, srv, o.Report.Run); len(seen) != 5000 || o.Report.Published != 5000 || !o.Report.Complete || lost.Fired() == 0 {
+		t.Errorf("%d different messages arrived, %d answers were lost, report %+v", len(seen), lost.Fired(), o.Report)
 	}
 	next := make(map[string]int64)
 	for _, m := range srv.Messages(topic) {

@@ -42,7 +42,7 @@ func TestRelay_KeepsTheOrderOfKeys(t *testing.T) {
 	o := runRelay(t.Context(), t,
 		"--emulator_endpoint="+srv.Endpoint(), "--input_subscriptions="+orderedSub, "--output_topic="+outTopic,
 		"--ordering", fmt.Sprint("--max_messages=", keys*each))
-	o.mustEnd(t, program.ExitDone)
+	o.MustEnd(t, program.ExitDone)
 	next := make(map[string]int)
 	for _, m := range srv.Messages(outTopic) {
 		// A copy may come again, and then all behind it: but nothing comes too early.
@@ -68,9 +68,9 @@ func TestRelay_KeepsTheOrderOfKeys(t *testing.T) {
 func TestRelay_OrderingNeedsAnOrderedSubscription(t *testing.T) {
 	srv := newServer(t)
 	o := runRelay(t.Context(), t, relayArgs(srv, "--ordering", "--max_messages=1")...)
-	o.mustEnd(t, program.ExitFailed)
-	if !strings.Contains(o.stderr, inSub) || !strings.Contains(o.stderr, "has no message ordering") {
-		t.Errorf("stderr:\n%s", o.stderr)
+	o.MustEnd(t, program.ExitFailed)
+	if !strings.Contains(o.Stderr, inSub) || !strings.Contains(o.Stderr, "has no message ordering") {
+		t.Errorf("stderr:\n%s", o.Stderr)
 	}
 }
 
@@ -85,7 +85,7 @@ func TestRelay_TakesTheTopicFromAnAttribute(t *testing.T) {
 		mustPublish(t, srv, m)
 	}
 	o := runRelay(t.Context(), t, relayArgs(srv, "--output_topic_attribute=to", "--max_messages=300")...)
-	o.mustEnd(t, program.ExitDone)
+	o.MustEnd(t, program.ExitDone)
 	if a, b := distinct(srv, outTopic), distinct(srv, otherTopic); a != 200 || b != 100 {
 		t.Errorf("%d and %d arrived, want 200 and 100", a, b)
 	}
@@ -105,9 +105,9 @@ func TestRelay_AMessageWithoutATopicFailsIt(t *testing.T) {
 			mustPublish(t, srv, &pubsubio.Message{Data: []byte("x"), Attributes: c.attributes})
 			o := runRelay(t.Context(), t, "--emulator_endpoint="+srv.Endpoint(), "--input_subscriptions="+inSub,
 				"--output_topic_attribute=to", "--max_messages=1")
-			o.mustEnd(t, program.ExitFailed)
-			if !strings.Contains(o.stderr, c.want) {
-				t.Errorf("stderr:\n%s\nwant %s", o.stderr, c.want)
+			o.MustEnd(t, program.ExitFailed)
+			if !strings.Contains(o.Stderr, c.want) {
+				t.Errorf("stderr:\n%s\nwant %s", o.Stderr, c.want)
 			}
 			if s := srv.Stats(inSub); s.Acknowledged != 0 {
 				t.Errorf("%d acknowledged", s.Acknowledged)
@@ -121,15 +121,15 @@ func TestRelay_CreatesWhatIsMissingWhereItIsTold(t *testing.T) {
 	const newSub, newTopic = "projects/p/subscriptions/new", "projects/p/topics/new"
 	args := []string{"--emulator_endpoint=" + srv.Endpoint(), "--input_subscriptions=" + newSub, "--output_topic=" + newTopic, "--stop_when_idle=500ms"}
 	o := runRelay(t.Context(), t, args...)
-	o.mustEnd(t, program.ExitFailed)
-	if !strings.Contains(o.stderr, newSub) {
-		t.Errorf("stderr:\n%s", o.stderr)
+	o.MustEnd(t, program.ExitFailed)
+	if !strings.Contains(o.Stderr, newSub) {
+		t.Errorf("stderr:\n%s", o.Stderr)
 	}
 	o = runRelay(t.Context(), t, append(args, "--create_topics", "--create_subscriptions="+inTopic)...)
-	o.mustEnd(t, program.ExitDone)
+	o.MustEnd(t, program.ExitDone)
 	publish(t, srv, inTopic, 10)
 	o = runRelay(t.Context(), t, append(args, "--create_topics", "--create_subscriptions="+inTopic)...)
-	o.mustEnd(t, program.ExitDone)
+	o.MustEnd(t, program.ExitDone)
 	if n := distinct(srv, newTopic); n != 10 {
 		t.Errorf("%d arrived", n)
 	}
@@ -150,9 +150,9 @@ func TestRelay_BeginsWhereItIsTold(t *testing.T) {
 		{"--start_position=2000-01-01T00:00:00+02:00", 10},
 	} {
 		o := runRelay(t.Context(), t, append(args, c.position)...)
-		o.mustEnd(t, program.ExitDone)
-		if o.report.Acknowledged != c.moved {
-			t.Errorf("%s: %d moved, want %d", c.position, o.report.Acknowledged, c.moved)
+		o.MustEnd(t, program.ExitDone)
+		if o.Report.Acknowledged != c.moved {
+			t.Errorf("%s: %d moved, want %d", c.position, o.Report.Acknowledged, c.moved)
 		}
 	}
 }
@@ -176,7 +176,7 @@ func TestRelay_DisposesOfWhatCannotBePublished(t *testing.T) {
 			mustPublish(t, srv, &pubsubio.Message{Data: []byte("poison"), Attributes: map[string]string{"bad": "yes"}})
 			publish(t, srv, inTopic, 99)
 			o := runRelay(t.Context(), t, relayArgs(srv, append(c.args, "--max_messages=100")...)...)
-			o.mustEnd(t, c.code)
+			o.MustEnd(t, c.code)
 			if c.code == program.ExitDone && distinct(srv, outTopic) != 99 {
 				t.Errorf("%d arrived", distinct(srv, outTopic))
 			}

@@ -20,15 +20,15 @@ func TestEmbedded_RelaysAndChecksEveryMessage(t *testing.T) {
 	for _, runner := range []string{"prism", "direct", "PrismRunner", "DirectRunner"} {
 		t.Run(runner, func(t *testing.T) {
 			o := runRelay(t.Context(), t, "--embedded", "--embedded_messages=3000", "--runner="+runner)
-			o.mustEnd(t, program.ExitDone)
-			said := strings.Join(strings.Fields(o.stdout), " ")
+			o.MustEnd(t, program.ExitDone)
+			said := strings.Join(strings.Fields(o.Stdout), " ")
 			for _, want := range []string{"sent 3,000 read 3,000 filtered 0 published 3,000", "published 3,000 skipped 0", "acknowledged 3,000 returned 0", "arrived 3,000 arrived again 0", "every message arrived and was acknowledged"} {
 				if !strings.Contains(said, want) {
-					t.Errorf("no %q in:\n%s", want, o.stdout)
+					t.Errorf("no %q in:\n%s", want, o.Stdout)
 				}
 			}
-			if o.report.Published != 3000 || o.report.Acknowledged != 3000 {
-				t.Errorf("report %+v", o.report)
+			if o.Report.Published != 3000 || o.Report.Acknowledged != 3000 {
+				t.Errorf("report %+v", o.Report)
 			}
 		})
 	}
@@ -47,11 +47,11 @@ func TestEmbedded_PrintsWhatTheReadmeShows(t *testing.T) {
 		t.Fatal("the README does not show the command")
 	}
 	o := runRelay(t.Context(), t, "--embedded")
-	o.mustEnd(t, program.ExitDone)
+	o.MustEnd(t, program.ExitDone)
 	measured := regexp.MustCompile(`(seconds|messages/second) +[0-9.,]+`)
 	width := regexp.MustCompile(` +`)
 	table := func(s string) string { return width.ReplaceAllString(measured.ReplaceAllString(s, "$1"), " ") }
-	if got, want := table(o.stdout), table(shown); got != want {
+	if got, want := table(o.Stdout), table(shown); got != want {
 		t.Errorf("printed:\n%sthe README shows:\n%s", got, want)
 	}
 }

@@ -30,10 +30,10 @@ func TestEmulator_RelaysEveryMessageOnce(t *testing.T) {
 
 			o := runRelay(t.Context(), t, "--runner="+runner, "--emulator_endpoint="+endpoint,
 				"--input_subscriptions="+from, "--output_topic="+out, fmt.Sprint("--max_messages=", n))
-			o.mustEnd(t, program.ExitDone)
+			o.MustEnd(t, program.ExitDone)
 
-			if o.report.Acknowledged != int64(n) || o.report.Redelivered != 0 {
-				t.Errorf("report %+v, want %d acknowledged", o.report, n)
+			if o.Report.Acknowledged != int64(n) || o.Report.Redelivered != 0 {
+				t.Errorf("report %+v, want %d acknowledged", o.Report, n)
 			}
 			if left := client.Drain(from); len(left) != 0 {
 				t.Errorf("%d messages are left on the subscription", len(left))

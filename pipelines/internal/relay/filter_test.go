@@ -34,7 +34,7 @@ func TestFilter_MovesWhatMatchesAndAcknowledgesAll(t *testing.T) {
 			srv := newServer(t)
 			publishRegions(t, srv, 900, false)
 			o := runRelay(t.Context(), t, relayArgs(srv, "--runner="+runner, `--filter=hasPrefix(attributes.region, "eu-")`, "--max_messages=900")...)
-			o.mustEnd(t, program.ExitDone)
+			o.MustEnd(t, program.ExitDone)
 			if srv.Published(outTopic) != 600 || distinct(srv, outTopic) != 600 {
 				t.Errorf("%d published", srv.Published(outTopic))
 			}
@@ -46,11 +46,11 @@ func TestFilter_MovesWhatMatchesAndAcknowledgesAll(t *testing.T) {
 			if s := srv.Stats(inSub); s.Acknowledged != 900 || s.Outstanding != 0 {
 				t.Errorf("%+v", s)
 			}
-			if r := o.report; r.Read != 900 || r.Filtered != 300 || r.Published != 600 || r.Acknowledged != 900 {
+			if r := o.Report; r.Read != 900 || r.Filtered != 300 || r.Published != 600 || r.Acknowledged != 900 {
 				t.Errorf("report %+v", r)
 			}
-			if !strings.Contains(strings.Join(strings.Fields(o.stdout), " "), "read 900 filtered 300 published 600") {
-				t.Errorf("table:\n%s", o.stdout)
+			if !strings.Contains(strings.Join(strings.Fields(o.Stdout), " "), "read 900 filtered 300 published 600") {
+				t.Errorf("table:\n%s", o.Stdout)
 			}
 		})
 	}
@@ -62,9 +62,9 @@ func TestFilter_LimitCountsWhatWasRead(t *testing.T) {
 	srv := newServer(t)
 	publishRegions(t, srv, 100, false)
 	o := runRelay(t.Context(), t, relayArgs(srv, "--filter=attributes:nothing", "--max_messages=30")...)
-	o.mustEnd(t, program.ExitDone)
-	if s := srv.Stats(inSub); s.Acknowledged != 30 || s.Outstanding != 0 || srv.Published(outTopic) != 0 || o.report.Filtered != 30 {
-		t.Errorf("%+v, %d published, report %+v", s, srv.Published(outTopic), o.report)
+	o.MustEnd(t, program.ExitDone)
+	if s := srv.Stats(inSub); s.Acknowledged != 30 || s.Outstanding != 0 || srv.Published(outTopic) != 0 || o.Report.Filtered != 30 {
+		t.Errorf("%+v, %d published, report %+v", s, srv.Published(outTopic), o.Report)
 	}
 }
 
@@ -76,7 +76,7 @@ func TestFilter_AFailedBundleReturnsWhatDoesNotMatch(t *testing.T) {
 	publish(t, srv, inTopic, 100)
 	srv.Answer("Publish", status.Error(codes.InvalidArgument, "no"))
 	o := runRelay(t.Context(), t, relayArgs(srv, "--filter=attributes:region", "--max_messages=101")...)
-	o.mustEnd(t, program.ExitFailed)
+	o.MustEnd(t, program.ExitFailed)
 	if s := srv.Stats(inSub); s.Acknowledged != 0 {
 		t.Errorf("%+v", s)
 	}
@@ -89,7 +89,7 @@ func TestFilter_KeepsTheOrderOfKeys(t *testing.T) {
 	o := runRelay(t.Context(), t,
 		"--emulator_endpoint="+srv.Endpoint(), "--input_subscriptions="+orderedSub, "--output_topic="+outTopic,
 		"--ordering", "--filter=-attributes.region=\"us-east\"", "--max_messages=600")
-	o.mustEnd(t, program.ExitDone)
+	o.MustEnd(t, program.ExitDone)
 	var came []string
 	for _, m := range srv.Messages(outTopic) {
 		came = append(came, string(m.Data))
@@ -110,10 +110,10 @@ func TestFilter_ComesBeforeTopicsAndKeys(t *testing.T) {
 		&pubsubio.Message{Data: []byte("keyed"), OrderingKey: "k", Attributes: map[string]string{"to": "nowhere"}})
 	o := runRelay(t.Context(), t, "--emulator_endpoint="+srv.Endpoint(), "--input_subscriptions="+inSub,
 		"--output_topic_attribute=to", `--filter=attributes.to = "`+otherTopic+`"`, "--max_messages=3")
-	o.mustEnd(t, program.ExitDone)
+	o.MustEnd(t, program.ExitDone)
 	srv.WantPublished(t, otherTopic, "moved")
-	if o.report.Filtered != 2 || srv.Stats(inSub).Acknowledged != 3 {
-		t.Errorf("report %+v", o.report)
+	if o.Report.Filtered != 2 || srv.Stats(inSub).Acknowledged != 3 {
+		t.Errorf("report %+v", o.Report)
 	}
 }
 
@@ -122,11 +122,11 @@ func TestFilter_IsNotThatOfACreatedSubscription(t *testing.T) {
 	srv := newServer(t)
 	const sub = "projects/p/subscriptions/new"
 	args := []string{"--emulator_endpoint=" + srv.Endpoint(), "--input_subscriptions=" + sub, "--output_topic=" + outTopic, "--create_subscriptions=" + inTopic}
-	runRelay(t.Context(), t, append(args, "--filter=attributes:region", "--stop_when_idle=200ms")...).mustEnd(t, program.ExitDone)
+	runRelay(t.Context(), t, append(args, "--filter=attributes:region", "--stop_when_idle=200ms")...).MustEnd(t, program.ExitDone)
 	publishRegions(t, srv, 9, false)
 	publish(t, srv, inTopic, 20)
 	o := runRelay(t.Context(), t, append(args, "--filter=NOT attributes:region", "--max_messages=29")...)
-	o.mustEnd(t, program.ExitDone)
+	o.MustEnd(t, program.ExitDone)
 	if s := srv.Stats(sub); s.Filtered != 0 || s.Acknowledged != 29 || distinct(srv, outTopic) != 20 {
 		t.Errorf("%+v, %d arrived", s, distinct(srv, outTopic))
 	}
@@ -135,10 +135,10 @@ func TestFilter_IsNotThatOfACreatedSubscription(t *testing.T) {
 func TestFilter_DryRunSaysWhatIsGone(t *testing.T) {
 	srv := newServer(t)
 	o := runRelay(t.Context(), t, relayArgs(srv, "--dry_run", "--filter=attributes:region")...)
-	o.mustEnd(t, program.ExitDone)
-	said := strings.Join(strings.Fields(o.stdout), " ")
+	o.MustEnd(t, program.ExitDone)
+	said := strings.Join(strings.Fields(o.Stdout), " ")
 	if want := "filter attributes:region what does not match is acknowledged and not published: it is gone for these subscriptions"; !strings.Contains(said, want) {
-		t.Errorf("printed:\n%s\nwant %s", o.stdout, want)
+		t.Errorf("printed:\n%s\nwant %s", o.Stdout, want)
 	}
 }
 

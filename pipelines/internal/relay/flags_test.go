@@ -3,7 +3,6 @@ package relay
 import (
 	"bytes"
 	"flag"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners"
 
 	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/program"
+	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/programtest"
 )
 
 func TestFlags_ReportsEveryFaultAtOnce(t *testing.T) {
@@ -29,8 +29,8 @@ func TestFlags_ReportsEveryFaultAtOnce(t *testing.T) {
 		"argument",
 		"--runner=direct",
 	)
-	o.mustEnd(t, program.ExitUsage)
-	got := strings.Split(strings.TrimSpace(o.stderr), "\n")
+	o.MustEnd(t, program.ExitUsage)
+	got := strings.Split(strings.TrimSpace(o.Stderr), "\n")
 	want := []string{
 		`invalid value "soon" for flag -max_duration: parse error`,
 		`invalid value "many" for flag -parallelism: parse error`,
@@ -53,10 +53,10 @@ func TestFlags_ReportsEveryFaultAtOnce(t *testing.T) {
 		}
 	}
 	if len(got) != len(want) {
-		t.Errorf("%d lines, want %d:\n%s", len(got), len(want), o.stderr)
+		t.Errorf("%d lines, want %d:\n%s", len(got), len(want), o.Stderr)
 	}
-	if o.stdout != "" {
-		t.Errorf("stdout:\n%s", o.stdout)
+	if o.Stdout != "" {
+		t.Errorf("stdout:\n%s", o.Stdout)
 	}
 }
 
@@ -110,26 +110,8 @@ func TestFlags_EachFault(t *testing.T) {
 	}
 }
 
-// manual is the comment of the program, which embeds it.
-func manual(t *testing.T) string {
-	t.Helper()
-	text, err := os.ReadFile("../../relay/doc.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
-func TestFlags_HelpListsThem(t *testing.T) {
-	var stdout, stderr bytes.Buffer
-	if code := Run(t.Context(), manual(t), []string{"--help"}, &stdout, &stderr); code != program.ExitDone || stderr.Len() > 0 {
-		t.Fatalf("exit code %d, %s", code, stderr.String())
-	}
-	for _, want := range []string{"-input_subscriptions names", "-stop_when_idle time", "(default 10000)", "--worker_binary", "--runner"} {
-		if !strings.Contains(stdout.String(), want) {
-			t.Errorf("help does not tell of %s:\n%s", want, stdout.String())
-		}
-	}
+func TestFlags_HelpIsAManual(t *testing.T) {
+	programtest.WantManual(t, "relay", Run, "\nFILTER\n", "--input_subscriptions names", "--stop_when_idle time", "(default 10000)")
 }
 
 // The relay's flags are of one run; Beam's, which are the process's, are set.
@@ -169,7 +151,7 @@ func TestFlags_DryRunChecksAndMovesNothing(t *testing.T) {
 	publish(t, srv, inTopic, 10)
 	t.Cleanup(func() { _ = flag.Set("dry_run", "false") })
 	o := runRelay(t.Context(), t, relayArgs(srv, "--dry_run", "--max_messages=10")...)
-	o.mustEnd(t, program.ExitDone)
+	o.MustEnd(t, program.ExitDone)
 	want := `relay would move messages from these subscriptions to this topic. This is a dry run: nothing is done.
 
   subscription   projects/p/subscriptions/input
@@ -179,15 +161,15 @@ func TestFlags_DryRunChecksAndMovesNothing(t *testing.T) {
   until          10 messages have come, or it is interrupted
   ordering keys  a message with one fails the relay
 `
-	if o.stdout != want || srv.Stats(inSub).Delivered != 0 {
-		t.Errorf("printed:\n%swant:\n%s", o.stdout, want)
+	if o.Stdout != want || srv.Stats(inSub).Delivered != 0 {
+		t.Errorf("printed:\n%swant:\n%s", o.Stdout, want)
 	}
 	if err := srv.DeleteTopic(outTopic); err != nil {
 		t.Fatal(err)
 	}
 	o = runRelay(t.Context(), t, relayArgs(srv, "--dry_run", "--max_messages=10")...)
-	o.mustEnd(t, program.ExitFailed)
-	if !strings.Contains(o.stderr, "relay cannot run as it is told:\n--output_topic: topic projects/p/topics/out does not exist") {
-		t.Errorf("said:\n%s", o.stderr)
+	o.MustEnd(t, program.ExitFailed)
+	if !strings.Contains(o.Stderr, "relay cannot run as it is told:\n--output_topic: topic projects/p/topics/out does not exist") {
+		t.Errorf("said:\n%s", o.Stderr)
 	}
 }

@@ -3,13 +3,11 @@ package relay
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/program"
+	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/programtest"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/pubsubtest"
 )
@@ -42,41 +41,12 @@ func TestMain(m *testing.M) {
 }
 
 // An outcome is what a run of the program has left.
-type outcome struct {
-	code           int
-	stdout, stderr string
-	report         report
-}
+type outcome struct{ programtest.Outcome[report] }
 
 // runRelay runs the program to its end, in this process.
 func runRelay(ctx context.Context, t *testing.T, args ...string) outcome {
 	t.Helper()
-	for _, name := range []string{"runner", "parallelism"} { // Beam's are global.
-		before := flag.Lookup(name).Value.String()
-		t.Cleanup(func() {
-			if err := flag.Set(name, before); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	path := filepath.Join(t.TempDir(), "report.json")
-	var stdout, stderr bytes.Buffer
-	o := outcome{code: Run(ctx, "", append(args, "--report="+path), &stdout, &stderr)}
-	o.stdout, o.stderr = stdout.String(), stderr.String()
-	if text, err := os.ReadFile(path); err == nil {
-		if err := json.Unmarshal(text, &o.report); err != nil {
-			t.Errorf("report: %v", err)
-		}
-	}
-	return o
-}
-
-// mustEnd fails the test where the program has not ended with code.
-func (o outcome) mustEnd(t *testing.T, code int) {
-	t.Helper()
-	if o.code != code {
-		t.Fatalf("exit code %d, want %d\n%s%s", o.code, code, o.stdout, o.stderr)
-	}
+	return outcome{programtest.Execute[report](ctx, t, Run, args...)}
 }
 
 // newServer has the topics and subscriptions of the constants above.
@@ -130,7 +100,7 @@ func TestRelay_MovesTheMessagesOfSeveralSubscriptions(t *testing.T) {
 	o := runRelay(t.Context(), t, "--emulator_endpoint="+srv.Endpoint(), "--output_topic="+outTopic,
 		"--input_subscriptions="+inSub+","+in2Sub, "--max_messages=2201")
 
-	o.mustEnd(t, program.ExitDone)
+	o.MustEnd(t, program.ExitDone)
 	if got := distinct(srv, outTopic); got != 2201 || srv.Published(outTopic) != 2201 {
 		t.Errorf("%d messages published, %d of them distinct; want 2201", srv.Published(outTopic), got)
 	}
@@ -139,7 +109,7 @@ func TestRelay_MovesTheMessagesOfSeveralSubscriptions(t *testing.T) {
 			t.Errorf("%s: %+v, want %d acknowledged and none outstanding", sub, s, want)
 		}
 	}
-	r := o.report
+	r := o.Report
 	if r.Seconds <= 0 || r.MessagesPerSecond <= 0 {
 		t.Errorf("report: %+v, want a time and a rate", r)
 	}
@@ -158,7 +128,7 @@ func TestRelay_MovesTheMessagesOfSeveralSubscriptions(t *testing.T) {
 func TestRelay_AcknowledgesNothingBeforeItsCopyIsStored(t *testing.T) {
 	srv := newServer(t)
 	publish(t, srv, inTopic, 3000)
-	runRelay(t.Context(), t, relayArgs(srv, "--max_messages=3000")...).mustEnd(t, program.ExitDone)
+	runRelay(t.Context(), t, relayArgs(srv, "--max_messages=3000")...).MustEnd(t, program.ExitDone)
 	stored := make(map[string]bool)
 	acknowledged := 0
 	for _, e := range srv.Events() {
@@ -180,12 +150,12 @@ func TestRelay_AcknowledgesNothingBeforeItsCopyIsStored(t *testing.T) {
 func TestRelay_EndsWhereThereIsNothing(t *testing.T) {
 	srv := newServer(t)
 	o := runRelay(t.Context(), t, relayArgs(srv, "--stop_when_idle=200ms")...)
-	o.mustEnd(t, program.ExitDone)
-	if o.report.Seconds < 0.2 || o.report.Read != 0 || o.report.Published != 0 {
-		t.Errorf("report %+v", o.report)
+	o.MustEnd(t, program.ExitDone)
+	if o.Report.Seconds < 0.2 || o.Report.Read != 0 || o.Report.Published != 0 {
+		t.Errorf("report %+v", o.Report)
 	}
-	if !strings.Contains(o.stdout, "published      0") {
-		t.Errorf("table:\n%s", o.stdout)
+	if !strings.Contains(o.Stdout, "published      0") {
+		t.Errorf("table:\n%s", o.Stdout)
 	}
 }
 
@@ -193,7 +163,7 @@ func TestRelay_DirectRunner(t *testing.T) {
 	srv := newServer(t)
 	publish(t, srv, inTopic, 1000)
 	o := runRelay(t.Context(), t, relayArgs(srv, "--runner=direct", "--max_messages=1000")...)
-	o.mustEnd(t, program.ExitDone)
+	o.MustEnd(t, program.ExitDone)
 	if s := srv.Stats(inSub); s.Acknowledged != 1000 || s.Outstanding != 0 || distinct(srv, outTopic) != 1000 {
 		t.Errorf("%+v, %d arrived", s, distinct(srv, outTopic))
 	}
@@ -206,9 +176,9 @@ func TestRelay_FailureNamesTheTopicAndExitsWith1(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := runRelay(t.Context(), t, relayArgs(srv, "--max_messages=10")...)
-	o.mustEnd(t, program.ExitFailed)
-	if !strings.Contains(o.stderr, "relay failed: ") || !strings.Contains(o.stderr, outTopic) {
-		t.Errorf("stderr:\n%s", o.stderr)
+	o.MustEnd(t, program.ExitFailed)
+	if !strings.Contains(o.Stderr, "relay failed: ") || !strings.Contains(o.Stderr, outTopic) {
+		t.Errorf("stderr:\n%s", o.Stderr)
 	}
 	if err := srv.Await(t.Context(), inSub, func(s pubsubtest.Stats) bool { return s.Outstanding == 0 }); err != nil {
 		t.Error(err)
@@ -238,12 +208,12 @@ func TestRelay_UnacknowledgedIsAFailure(t *testing.T) {
 			publish(t, srv, inTopic, 10)
 			srv.Answer("Acknowledge", status.Error(tc.code, "not now"))
 			o := runRelay(t.Context(), t, relayArgs(srv, "--max_messages=10", "--runner="+tc.runner)...)
-			o.mustEnd(t, program.ExitFailed)
-			if o.report.Published != 10 || o.report.Acknowledged != 0 || srv.Stats(inSub).Acknowledged != 0 {
-				t.Errorf("report %+v, want ten published and none acknowledged", o.report)
+			o.MustEnd(t, program.ExitFailed)
+			if o.Report.Published != 10 || o.Report.Acknowledged != 0 || srv.Stats(inSub).Acknowledged != 0 {
+				t.Errorf("report %+v, want ten published and none acknowledged", o.Report)
 			}
-			if !strings.Contains(o.stderr, "relay failed: ") || !strings.Contains(o.stderr, "acknowledge") || !strings.Contains(o.stderr, tc.says) {
-				t.Errorf("stderr:\n%s", o.stderr)
+			if !strings.Contains(o.Stderr, "relay failed: ") || !strings.Contains(o.Stderr, "acknowledge") || !strings.Contains(o.Stderr, tc.says) {
+				t.Errorf("stderr:\n%s", o.Stderr)
 			}
 		})
 	}
@@ -299,9 +269,9 @@ func TestRelay_OrderingKeyIsRefusedNamingTheFlag(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := runRelay(t.Context(), t, relayArgs(srv, "--max_messages=1")...)
-	o.mustEnd(t, program.ExitFailed)
-	if !strings.Contains(o.stderr, "has an ordering key") || !strings.Contains(o.stderr, "--drop_ordering_keys") {
-		t.Errorf("stderr:\n%s", o.stderr)
+	o.MustEnd(t, program.ExitFailed)
+	if !strings.Contains(o.Stderr, "has an ordering key") || !strings.Contains(o.Stderr, "--drop_ordering_keys") {
+		t.Errorf("stderr:\n%s", o.Stderr)
 	}
 	if s := srv.Stats(inSub); s.Acknowledged != 0 || srv.Published(outTopic) != 0 {
 		t.Errorf("%+v, %d published", s, srv.Published(outTopic))
@@ -317,14 +287,14 @@ func TestRelay_DropsOrderingKeysWhereItIsTold(t *testing.T) {
 		}
 	}
 	o := runRelay(t.Context(), t, relayArgs(srv, "--max_messages=3", "--drop_ordering_keys")...)
-	o.mustEnd(t, program.ExitDone)
+	o.MustEnd(t, program.ExitDone)
 	for _, m := range srv.Messages(outTopic) {
 		if m.OrderingKey != "" || !maps.Equal(m.Attributes, attributes) {
 			t.Errorf("arrived as %+v", m)
 		}
 	}
-	if distinct(srv, outTopic) != 3 || o.report.Acknowledged != 3 || o.report.Skipped != 0 {
-		t.Errorf("%d arrived, report %+v", distinct(srv, outTopic), o.report)
+	if distinct(srv, outTopic) != 3 || o.Report.Acknowledged != 3 || o.Report.Skipped != 0 {
+		t.Errorf("%d arrived, report %+v", distinct(srv, outTopic), o.Report)
 	}
 }
 
@@ -342,7 +312,7 @@ func TestRelay_InterruptedEndsCleanly(t *testing.T) {
 				}
 			}()
 			o := runRelay(ctx, t, relayArgs(srv)...)
-			o.mustEnd(t, program.ExitInterrupted)
+			o.MustEnd(t, program.ExitInterrupted)
 			s, arrived := srv.Stats(inSub), distinct(srv, outTopic)
 			if int64(arrived) != s.Acknowledged || srv.Published(outTopic) != s.Acknowledged {
 				t.Errorf("%d published, %d of them distinct, %d acknowledged", srv.Published(outTopic), arrived, s.Acknowledged)
@@ -350,11 +320,11 @@ func TestRelay_InterruptedEndsCleanly(t *testing.T) {
 			if s.Outstanding != 0 || s.Backlog+s.Acknowledged != 30_000 {
 				t.Errorf("%+v, want none outstanding and the rest back", s)
 			}
-			if o.report.Published != s.Acknowledged || o.report.Acknowledged != s.Acknowledged {
-				t.Errorf("report %+v, the server has %d acknowledged", o.report, s.Acknowledged)
+			if o.Report.Published != s.Acknowledged || o.Report.Acknowledged != s.Acknowledged {
+				t.Errorf("report %+v, the server has %d acknowledged", o.Report, s.Acknowledged)
 			}
-			if !strings.Contains(o.stderr, "interrupt again to kill") || !strings.Contains(o.stdout, "interrupted: ") {
-				t.Errorf("said:\n%s%s", o.stdout, o.stderr)
+			if !strings.Contains(o.Stderr, "interrupt again to kill") || !strings.Contains(o.Stdout, "interrupted: ") {
+				t.Errorf("said:\n%s%s", o.Stdout, o.Stderr)
 			}
 		})
 	}
@@ -372,12 +342,12 @@ func TestRelay_InterruptedOnDirectReturnsEverything(t *testing.T) {
 		}
 	}()
 	o := runRelay(ctx, t, relayArgs(srv, "--runner=direct", "--max_messages=5001")...)
-	o.mustEnd(t, program.ExitFailed)
+	o.MustEnd(t, program.ExitFailed)
 	if s := srv.Stats(inSub); s.Acknowledged != 0 || s.Outstanding != 0 || s.Backlog != 5_000 {
 		t.Errorf("%+v, want everything back", s)
 	}
-	if !strings.Contains(o.stderr, "everything read is returned") || !strings.Contains(o.stderr, "the pipeline was cut off") {
-		t.Errorf("said:\n%s", o.stderr)
+	if !strings.Contains(o.Stderr, "everything read is returned") || !strings.Contains(o.Stderr, "the pipeline was cut off") {
+		t.Errorf("said:\n%s", o.Stderr)
 	}
 }
 
@@ -387,7 +357,7 @@ func TestRelay_InterruptedBeforeTheStart(t *testing.T) {
 	publish(t, srv, inTopic, 10)
 	ctx, interrupt := context.WithCancel(t.Context())
 	interrupt()
-	runRelay(ctx, t, relayArgs(srv)...).mustEnd(t, program.ExitInterrupted)
+	runRelay(ctx, t, relayArgs(srv)...).MustEnd(t, program.ExitInterrupted)
 	if s := srv.Stats(inSub); s.Delivered != 0 {
 		t.Errorf("%+v", s)
 	}

@@ -42,9 +42,9 @@ func TestReplay_HoweverManyFailAgainEachIsCounted(t *testing.T) {
 	giveUp(t, srv, append(numbered(n), letter(refunds, "good", "x"))...)
 	for hops := 2; hops <= 3; hops++ {
 		o := replayAt(t.Context(), t, srv)
-		o.mustEnd(t, program.ExitDone)
-		if o.report.FailedAgain != n {
-			t.Errorf("report %+v", o.report)
+		o.MustEnd(t, program.ExitDone)
+		if o.Report.FailedAgain != n {
+			t.Errorf("report %+v", o.Report)
 		}
 		leftIn(t, srv, n)
 		for _, m := range srv.Messages(queueTopic)[srv.Published(queueTopic)-n:] {
@@ -67,7 +67,7 @@ func TestReplay_AnEmptyLetterIsLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := replayAt(t.Context(), t, srv)
-	o.mustEnd(t, program.ExitDone)
+	o.MustEnd(t, program.ExitDone)
 	want(t, srv, orders)
 	leftIn(t, srv, 3)
 	o.line(t, orders, "", "it holds nothing that could be published")
@@ -82,7 +82,7 @@ func TestReplay_WhatCannotBeCountedIsLeft(t *testing.T) {
 	}
 	giveUp(t, srv, full)
 	o := replayAt(t.Context(), t, srv)
-	o.mustEnd(t, program.ExitDone)
+	o.MustEnd(t, program.ExitDone)
 	o.line(t, orders, "", "its message has a hundred attributes")
 	leftIn(t, srv, 1)
 }
@@ -94,9 +94,9 @@ func TestReplay_AQueueThatNobodyReadsIsRefused(t *testing.T) {
 	giveUp(t, srv, letter(orders, "one", "x"))
 	for _, args := range [][]string{nil, {"--dry_run"}} {
 		o := replayAt(t.Context(), t, srv, append(args, "--dead_letter_topic="+refunds)...)
-		o.mustEnd(t, program.ExitFailed)
-		if !strings.Contains(o.stderr, "--dead_letter_topic: "+refunds+" has no subscription, so that what fails again would be lost") {
-			t.Errorf("told:\n%s", o.stderr)
+		o.MustEnd(t, program.ExitFailed)
+		if !strings.Contains(o.Stderr, "--dead_letter_topic: "+refunds+" has no subscription, so that what fails again would be lost") {
+			t.Errorf("told:\n%s", o.Stderr)
 		}
 	}
 	leftIn(t, srv, 1)
@@ -111,12 +111,12 @@ func TestReplay_NothingGoesToTheTopicThatIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := replayAt(t.Context(), t, srv, "--dead_letter_topic="+refunds, "--output_topic="+queueTopic)
-	o.mustEnd(t, program.ExitFailed)
-	if !strings.Contains(o.stderr, "must be another topic than that of the dead letters") {
-		t.Errorf("told:\n%s", o.stderr)
+	o.MustEnd(t, program.ExitFailed)
+	if !strings.Contains(o.Stderr, "must be another topic than that of the dead letters") {
+		t.Errorf("told:\n%s", o.Stderr)
 	}
 	o = replayAt(t.Context(), t, srv, "--dead_letter_topic="+refunds)
-	o.mustEnd(t, program.ExitDone)
+	o.MustEnd(t, program.ExitDone)
 	o.line(t, queueTopic, "", "its destination is the dead-letter topic")
 	want(t, srv, orders, "one")
 	leftIn(t, srv, 1)
@@ -131,9 +131,9 @@ func TestReplay_TheQueueIsCheckedToo(t *testing.T) {
 	}
 	for _, args := range [][]string{nil, {"--dry_run"}} {
 		o := replayAt(t.Context(), t, srv, args...)
-		o.mustEnd(t, program.ExitFailed)
-		if !strings.Contains(o.stderr, queueTopic+" may not be used: the account lacks pubsub.topics.publish") {
-			t.Errorf("told:\n%s", o.stderr)
+		o.MustEnd(t, program.ExitFailed)
+		if !strings.Contains(o.Stderr, queueTopic+" may not be used: the account lacks pubsub.topics.publish") {
+			t.Errorf("told:\n%s", o.Stderr)
 		}
 	}
 	leftIn(t, srv, 1)
@@ -147,9 +147,9 @@ func TestReplay_ASilentAdministrationIsAskedOnce(t *testing.T) {
 	giveUp(t, srv, numbered(4)...)
 	giveUp(t, srv, letter("projects/p/topics/other", "other", "x"))
 	o := replayAt(t.Context(), t, srv)
-	o.mustEnd(t, program.ExitDone)
-	if o.report.Published != 5 || asked.Fired() == 0 {
-		t.Errorf("report %+v", o.report)
+	o.MustEnd(t, program.ExitDone)
+	if o.Report.Published != 5 || asked.Fired() == 0 {
+		t.Errorf("report %+v", o.Report)
 	}
 }
 
@@ -161,9 +161,9 @@ func TestReplay_TellsOfADeadLetterPolicy(t *testing.T) {
 	}
 	srv.MustCreateSubscription(queueSub, queueTopic, pubsubtest.DeadLetters(refunds, 7))
 	o := replayAt(t.Context(), t, srv, "--dry_run")
-	o.mustEnd(t, program.ExitDone)
-	if !strings.Contains(o.stderr, "forwards what was delivered 7 times; each run, and each --dry_run, is a delivery") {
-		t.Errorf("told:\n%s", o.stderr)
+	o.MustEnd(t, program.ExitDone)
+	if !strings.Contains(o.Stderr, "forwards what was delivered 7 times; each run, and each --dry_run, is a delivery") {
+		t.Errorf("told:\n%s", o.Stderr)
 	}
 }
 
@@ -185,13 +185,13 @@ func TestReplay_EndsWhereOnlyNewLettersCome(t *testing.T) {
 	o := replayAt(t.Context(), t, srv)
 	cancel()
 	<-ended
-	o.mustEnd(t, program.ExitDone)
+	o.MustEnd(t, program.ExitDone)
 	// Some may have been there before it began.
-	if got := published(srv, orders); !slices.Contains(got, "one") || int64(len(got)) != o.report.Chosen {
-		t.Errorf("published %q; report %+v", got, o.report)
+	if got := published(srv, orders); !slices.Contains(got, "one") || int64(len(got)) != o.Report.Chosen {
+		t.Errorf("published %q; report %+v", got, o.Report)
 	}
 	o.line(t, orders, "", "not there when the replay began")
-	leftIn(t, srv, srv.Published(queueTopic)-o.report.Chosen)
+	leftIn(t, srv, srv.Published(queueTopic)-o.Report.Chosen)
 }
 
 // A run that was killed holds letters for a while; the next one waits that long.
@@ -208,10 +208,10 @@ func TestReplay_KilledAndRunAgainAtOnce(t *testing.T) {
 	giveUp(t, srv, numbered(n)...)
 	kill(t, srv, n/2)
 	o := replayAt(t.Context(), t, srv, "--stop_when_idle=30s")
-	o.mustEnd(t, program.ExitDone)
+	o.MustEnd(t, program.ExitDone)
 	leftIn(t, srv, 0)
-	if o.report.Published == 0 {
-		t.Errorf("report %+v", o.report)
+	if o.Report.Published == 0 {
+		t.Errorf("report %+v", o.Report)
 	}
 }
 
@@ -222,8 +222,8 @@ func TestReplay_PrintsNoControlCharacters(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := replayAt(t.Context(), t, srv)
-	o.mustEnd(t, program.ExitDone)
-	if strings.Contains(o.stdout, "\x1b") || strings.Contains(o.stdout, "\nFAKE") || !strings.Contains(o.stdout, "x�[2J FAKE") {
-		t.Errorf("printed:\n%q", o.stdout)
+	o.MustEnd(t, program.ExitDone)
+	if strings.Contains(o.Stdout, "\x1b") || strings.Contains(o.Stdout, "\nFAKE") || !strings.Contains(o.Stdout, "x�[2J FAKE") {
+		t.Errorf("printed:\n%q", o.Stdout)
 	}
 }

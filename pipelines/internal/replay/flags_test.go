@@ -1,15 +1,12 @@
 package replay
 
 import (
-	"bytes"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners"
-
 	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/program"
+	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/programtest"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/dlq"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/message"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/pubsubtest"
@@ -44,33 +41,13 @@ func TestFlags_EachFault(t *testing.T) {
 		"argument":          {append(good, "now"), `unexpected argument: "now"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Cleanup(func() { *runners.Runner = "" })
-			var stdout, stderr bytes.Buffer
-			code := Run(t.Context(), "", tc.args, &stdout, &stderr)
-			if want := tc.want + "\nreplay --help lists the flags.\n"; code != program.ExitUsage || stderr.String() != want || stdout.Len() > 0 {
-				t.Errorf("exit code %d:\n%swant:\n%s", code, stderr.String(), want)
-			}
+			programtest.WantMisuse(t, "replay", Run, tc.args, tc.want)
 		})
 	}
 }
 
 func TestFlags_HelpIsAManual(t *testing.T) {
-	manual, err := os.ReadFile("../../replay/doc.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var stdout, stderr bytes.Buffer
-	if code := Run(t.Context(), string(manual), []string{"--help"}, &stdout, &stderr); code != program.ExitDone || stderr.Len() > 0 {
-		t.Fatalf("exit code %d, %s", code, stderr.String())
-	}
-	for _, want := range []string{"Replay publishes dead letters again", "\nWHICH LETTERS\n", "\nGUARANTEES\n", "\nEXIT CODES\n", "\nWHAT TO REPLAY\n", "(default 30s)"} {
-		if !strings.Contains(stdout.String(), want) {
-			t.Errorf("no %q in the manual", want)
-		}
-	}
-	if strings.Contains(stdout.String(), "OTHER FLAGS") {
-		t.Error("a flag is in no section of the manual")
-	}
+	programtest.WantManual(t, "replay", Run, "Replay publishes dead letters again", "\nWHICH LETTERS\n", "\nGUARANTEES\n", "\nWHAT TO REPLAY\n", "(default 30s)")
 }
 
 // What is missing or may not be used is told before a letter is read.
@@ -92,9 +69,9 @@ func TestReplay_WhatIsNotThereIsToldAtOnce(t *testing.T) {
 			giveUp(t, srv, letter(orders, "one", "x"))
 			tc.change(srv)
 			o := replayAt(t.Context(), t, srv, tc.args...)
-			o.mustEnd(t, program.ExitFailed)
-			if !strings.Contains(o.stderr, tc.want) || strings.Contains(o.stderr, "panic") {
-				t.Errorf("told:\n%s", o.stderr)
+			o.MustEnd(t, program.ExitFailed)
+			if !strings.Contains(o.Stderr, tc.want) || strings.Contains(o.Stderr, "panic") {
+				t.Errorf("told:\n%s", o.Stderr)
 			}
 			want(t, srv, orders)
 		})

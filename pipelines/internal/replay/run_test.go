@@ -2,15 +2,12 @@ package replay
 
 import (
 	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -22,6 +19,7 @@ import (
 
 	"github.com/beam-pubsub/beam-pubsub-go/internal/emulator"
 	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/program"
+	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/programtest"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/dlq"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/message"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/pubsubtest"
@@ -85,56 +83,26 @@ func giveUp(t *testing.T, srv *pubsubtest.Server, letters ...dlq.Letter) {
 }
 
 // An outcome is what a run of the program has left.
-type outcome struct {
-	code           int
-	stdout, stderr string
-	report         report
-}
-
-func (o outcome) mustEnd(t *testing.T, code int) {
-	t.Helper()
-	if o.code != code {
-		t.Fatalf("exit code %d, want %d\n%s%s", o.code, code, o.stdout, o.stderr)
-	}
-}
+type outcome struct{ programtest.Outcome[report] }
 
 // line is the report's line of the letters that went to a topic, or were left because of
 // why.
 func (o outcome) line(t *testing.T, destination, topic, why string) line {
 	t.Helper()
-	for _, l := range o.report.Lines {
+	for _, l := range o.Report.Lines {
 		if l.Destination == destination && l.Topic == topic && strings.HasPrefix(l.Left, why) && (l.Left == "") == (why == "") {
 			return l
 		}
 	}
-	t.Errorf("no line of %q to %q, left %q, in %+v", destination, topic, why, o.report.Lines)
+	t.Errorf("no line of %q to %q, left %q, in %+v", destination, topic, why, o.Report.Lines)
 	return line{}
 }
 
 // replayAt runs the program to its end, in this process.
 func replayAt(ctx context.Context, t *testing.T, srv *pubsubtest.Server, args ...string) outcome {
 	t.Helper()
-	for _, name := range []string{"runner", "dry_run"} { // Beam's are global.
-		if f := flag.Lookup(name); f != nil {
-			before := f.Value.String()
-			t.Cleanup(func() {
-				if err := flag.Set(name, before); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-	}
-	path := filepath.Join(t.TempDir(), "report.json")
-	args = append([]string{"--dead_letter_subscription=" + queueSub, "--report=" + path, "--emulator_endpoint=" + srv.Endpoint(), "--stop_when_idle=1s"}, args...)
-	var stdout, stderr bytes.Buffer
-	o := outcome{code: Run(ctx, "", args, &stdout, &stderr)}
-	o.stdout, o.stderr = stdout.String(), stderr.String()
-	if text, err := os.ReadFile(path); err == nil {
-		if err := json.Unmarshal(text, &o.report); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return o
+	args = append([]string{"--dead_letter_subscription=" + queueSub, "--emulator_endpoint=" + srv.Endpoint(), "--stop_when_idle=1s"}, args...)
+	return outcome{programtest.Execute[report](ctx, t, Run, args...)}
 }
 
 // published is the data of a topic's messages, sorted.
@@ -169,7 +137,7 @@ func TestReplay_EachLetterGoesToItsTopic(t *testing.T) {
 	keyed.Message = keyed.Message.WithOrderingKey("k")
 	giveUp(t, srv, letter(orders, "one", "too large"), letter(refunds, "two", "too large"), keyed)
 	o := replayAt(t.Context(), t, srv)
-	o.mustEnd(t, program.ExitDone)
+	o.MustEnd(t, program.ExitDone)
 	want(t, srv, orders, "one", "three")
 	want(t, srv, refunds, "two")
 	leftIn(t, srv, 0)
@@ -178,15 +146,15 @@ func TestReplay_EachLetterGoesToItsTopic(t *testing.T) {
 			t.Errorf("published %+v", m)
 		}
 	}
-	r := o.report
+	r := o.Report
 	if r.Letters != 3 || r.Chosen != 3 || r.Left != 0 || r.Published != 3 || r.Acknowledged != 3 || r.FailedAgain != 0 || r.Again != 0 {
 		t.Errorf("report %+v", r)
 	}
 	if l := o.line(t, orders, orders, ""); l.Letters != 2 || !l.First.Equal(yesterday) || !l.Last.Equal(yesterday) {
 		t.Errorf("line %+v", l)
 	}
-	if !strings.Contains(o.stdout, "SENT TO") {
-		t.Errorf("printed:\n%s", o.stdout)
+	if !strings.Contains(o.Stdout, "SENT TO") {
+		t.Errorf("printed:\n%s", o.Stdout)
 	}
 }
 
@@ -211,13 +179,13 @@ func TestReplay_ChoosesByErrorDestinationAndTime(t *testing.T) {
 			srv := newServer(t)
 			giveUp(t, srv, all...)
 			o := replayAt(t.Context(), t, srv, tc.args...)
-			o.mustEnd(t, program.ExitDone)
+			o.MustEnd(t, program.ExitDone)
 			want(t, srv, orders, tc.orders...)
 			want(t, srv, refunds, tc.refunds...)
 			left := int64(len(all) - len(tc.orders) - len(tc.refunds))
 			leftIn(t, srv, left)
-			if o.report.Left != left || !strings.Contains(o.stdout, "left: "+tc.why) {
-				t.Errorf("%+v\n%s", o.report, o.stdout)
+			if o.Report.Left != left || !strings.Contains(o.Stdout, "left: "+tc.why) {
+				t.Errorf("%+v\n%s", o.Report, o.Stdout)
 			}
 		})
 	}
@@ -246,7 +214,7 @@ func TestReplay_LeavesWhatItCannotReplay(t *testing.T) {
 	}
 	acknowledgePart(t, srv)
 	o := replayAt(t.Context(), t, srv)
-	o.mustEnd(t, program.ExitDone)
+	o.MustEnd(t, program.ExitDone)
 	want(t, srv, orders, "good")
 	for _, l := range []struct{ destination, why string }{
 		{"projects/p/topics/gone", "its destination: topic projects/p/topics/gone does not exist"},
@@ -261,9 +229,9 @@ func TestReplay_LeavesWhatItCannotReplay(t *testing.T) {
 	} {
 		o.line(t, l.destination, "", l.why)
 	}
-	leftIn(t, srv, o.report.Left)
-	if o.report.Left != 9 || o.report.Published != 1 {
-		t.Errorf("report %+v", o.report)
+	leftIn(t, srv, o.Report.Left)
+	if o.Report.Left != 9 || o.Report.Published != 1 {
+		t.Errorf("report %+v", o.Report)
 	}
 }
 
@@ -292,29 +260,29 @@ func TestReplay_ALetterInPartsIsPublishedWhole(t *testing.T) {
 		t.Fatalf("%d messages, want two letters in two parts and a third", n)
 	}
 	o := replayAt(t.Context(), t, srv, "--dry_run")
-	o.mustEnd(t, program.ExitDone)
-	if o.report.Letters != 3 || o.report.Chosen != 3 {
-		t.Errorf("report %+v", o.report)
+	o.MustEnd(t, program.ExitDone)
+	if o.Report.Letters != 3 || o.Report.Chosen != 3 {
+		t.Errorf("report %+v", o.Report)
 	}
 	leftIn(t, srv, 5)
 
 	o = replayAt(t.Context(), t, srv, "--destination="+orders)
-	o.mustEnd(t, program.ExitDone)
+	o.MustEnd(t, program.ExitDone)
 	want(t, srv, orders, "good", data)
 	want(t, srv, refunds)
 	leftIn(t, srv, 2)
-	if r := o.report; r.Chosen != 2 || r.Published != 2 || r.Acknowledged != 2 || r.Again != 0 {
+	if r := o.Report; r.Chosen != 2 || r.Published != 2 || r.Acknowledged != 2 || r.Again != 0 {
 		t.Errorf("report %+v", r)
 	}
 
 	srv.Answer("Publish", status.Error(codes.InvalidArgument, "refused"), pubsubtest.Times(1))
 	o = replayAt(t.Context(), t, srv)
-	o.mustEnd(t, program.ExitDone)
-	if o.report.FailedAgain != 1 {
-		t.Errorf("report %+v", o.report)
+	o.MustEnd(t, program.ExitDone)
+	if o.Report.FailedAgain != 1 {
+		t.Errorf("report %+v", o.Report)
 	}
 	leftIn(t, srv, 2) // In parts again.
-	replayAt(t.Context(), t, srv).mustEnd(t, program.ExitDone)
+	replayAt(t.Context(), t, srv).MustEnd(t, program.ExitDone)
 	want(t, srv, refunds, data)
 	leftIn(t, srv, 0)
 }
@@ -325,19 +293,19 @@ func TestReplay_DryRunChangesNothing(t *testing.T) {
 	srv := newServer(t)
 	giveUp(t, srv, letter(orders, "one", "too\nlarge"), letter(orders, "two", strings.Repeat("long ", 40)), letter("projects/p/topics/gone", "three", "NotFound"))
 	o := replayAt(t.Context(), t, srv, "--dry_run", "--max_hops=3")
-	o.mustEnd(t, program.ExitDone)
+	o.MustEnd(t, program.ExitDone)
 	want(t, srv, orders)
 	leftIn(t, srv, 3)
 	for _, text := range []string{"This is a dry run", "WOULD GO TO", "below 3", "there", "left: its destination: topic projects/p/topics/gone does not exist", "long ...", "2 of 3 letters would be published; all are left as they were"} {
-		if !strings.Contains(o.stdout, text) {
-			t.Errorf("no %q in\n%s", text, o.stdout)
+		if !strings.Contains(o.Stdout, text) {
+			t.Errorf("no %q in\n%s", text, o.Stdout)
 		}
 	}
-	if !o.report.DryRun || o.report.Chosen != 2 || o.report.Published != 0 || o.report.Again != 0 {
-		t.Errorf("report %+v", o.report)
+	if !o.Report.DryRun || o.Report.Chosen != 2 || o.Report.Published != 0 || o.Report.Again != 0 {
+		t.Errorf("report %+v", o.Report)
 	}
 	o = replayAt(t.Context(), t, srv)
-	o.mustEnd(t, program.ExitDone)
+	o.MustEnd(t, program.ExitDone)
 	want(t, srv, orders, "one", "two")
 	leftIn(t, srv, 1)
 }
@@ -345,9 +313,9 @@ func TestReplay_DryRunChangesNothing(t *testing.T) {
 func TestReplay_AnEmptySubscription(t *testing.T) {
 	srv := newServer(t)
 	o := replayAt(t.Context(), t, srv)
-	o.mustEnd(t, program.ExitDone)
-	if !strings.Contains(o.stdout, "no letter has come; another reader, or a replay that was killed, may hold some") {
-		t.Errorf("printed:\n%s", o.stdout)
+	o.MustEnd(t, program.ExitDone)
+	if !strings.Contains(o.Stdout, "no letter has come; another reader, or a replay that was killed, may hold some") {
+		t.Errorf("printed:\n%s", o.Stdout)
 	}
 }
 
@@ -359,9 +327,9 @@ func TestReplay_WhatFailsAgainGoesBackAndIsCounted(t *testing.T) {
 	giveUp(t, srv, letter(orders, "poison", "refused by the schema"))
 	for hops := 2; hops <= 3; hops++ {
 		o := replayAt(t.Context(), t, srv, "--max_hops=3")
-		o.mustEnd(t, program.ExitDone)
-		if o.report.FailedAgain != 1 || o.report.Chosen != 1 || o.report.Published != 0 || o.report.Again != 0 {
-			t.Errorf("report %+v", o.report)
+		o.MustEnd(t, program.ExitDone)
+		if o.Report.FailedAgain != 1 || o.Report.Chosen != 1 || o.Report.Published != 0 || o.Report.Again != 0 {
+			t.Errorf("report %+v", o.Report)
 		}
 		leftIn(t, srv, 1)
 		letters := srv.Messages(queueTopic)
@@ -370,7 +338,7 @@ func TestReplay_WhatFailsAgainGoesBackAndIsCounted(t *testing.T) {
 		}
 	}
 	o := replayAt(t.Context(), t, srv, "--max_hops=3")
-	o.mustEnd(t, program.ExitDone)
+	o.MustEnd(t, program.ExitDone)
 	o.line(t, orders, "", "a dead letter for the 3. time")
 	leftIn(t, srv, 1)
 }
@@ -382,12 +350,12 @@ func TestReplay_WhereFailuresGoMustBeKnown(t *testing.T) {
 	giveUp(t, srv, letter(orders, "one", "x"))
 	srv.Deny("GetSubscription", queueSub)
 	o := replayAt(t.Context(), t, srv)
-	o.mustEnd(t, program.ExitFailed)
-	if !strings.Contains(o.stderr, "which the account may not look up (pubsub.subscriptions.get); grant roles/pubsub.viewer, or give --dead_letter_topic") {
-		t.Errorf("told:\n%s", o.stderr)
+	o.MustEnd(t, program.ExitFailed)
+	if !strings.Contains(o.Stderr, "which the account may not look up (pubsub.subscriptions.get); grant roles/pubsub.viewer, or give --dead_letter_topic") {
+		t.Errorf("told:\n%s", o.Stderr)
 	}
 	leftIn(t, srv, 1)
-	replayAt(t.Context(), t, srv, "--dead_letter_topic="+queueTopic).mustEnd(t, program.ExitDone)
+	replayAt(t.Context(), t, srv, "--dead_letter_topic="+queueTopic).MustEnd(t, program.ExitDone)
 	want(t, srv, orders, "one")
 }
 
@@ -399,9 +367,9 @@ func TestReplay_AnOutageFailsAndLosesNothing(t *testing.T) {
 	// The check, by TestIamPermissions, is not asked.
 	srv.Answer("TestIamPermissions", status.Error(codes.Unimplemented, "none"))
 	o := replayAt(t.Context(), t, srv)
-	o.mustEnd(t, program.ExitFailed)
-	if !strings.Contains(o.stderr, "pubsub.topics.publish") {
-		t.Errorf("told:\n%s", o.stderr)
+	o.MustEnd(t, program.ExitFailed)
+	if !strings.Contains(o.Stderr, "pubsub.topics.publish") {
+		t.Errorf("told:\n%s", o.Stderr)
 	}
 	leftIn(t, srv, 1)
 }
@@ -410,9 +378,9 @@ func TestReplay_TooManyLeftIsAnError(t *testing.T) {
 	srv := newServer(t)
 	giveUp(t, srv, letter(orders, "one", "x"), letter(orders, "two", "x"))
 	o := replayAt(t.Context(), t, srv, "--error_contains=y", "--max_left=2")
-	o.mustEnd(t, program.ExitFailed)
-	if !strings.Contains(o.stderr, "--max_left") {
-		t.Errorf("told:\n%s", o.stderr)
+	o.MustEnd(t, program.ExitFailed)
+	if !strings.Contains(o.Stderr, "--max_left") {
+		t.Errorf("told:\n%s", o.Stderr)
 	}
 	leftIn(t, srv, 2)
 }
@@ -445,14 +413,14 @@ func TestReplay_KilledHalfWayAndRunAgain(t *testing.T) {
 	}
 	before := srv.Published(orders)
 	o := replayAt(t.Context(), t, srv)
-	o.mustEnd(t, program.ExitDone)
+	o.MustEnd(t, program.ExitDone)
 	got := published(srv, orders)
 	if distinct := slices.Compact(slices.Clone(got)); len(distinct) != n || before == 0 {
 		t.Errorf("%d distinct messages of %d were published, %d before", len(distinct), n, before)
 	}
 	leftIn(t, srv, 0)
-	if o.report.Published != srv.Published(orders)-before || o.report.Again != 0 {
-		t.Errorf("report %+v; published %d, %d before", o.report, srv.Published(orders), before)
+	if o.Report.Published != srv.Published(orders)-before || o.Report.Again != 0 {
+		t.Errorf("report %+v; published %d, %d before", o.Report, srv.Published(orders), before)
 	}
 	t.Logf("%d of %d were published twice", len(got)-n, n)
 }

@@ -1,15 +1,11 @@
 package verify
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
-	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners"
-
-	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/program"
+	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/programtest"
 )
 
 func TestFlags_EachFault(t *testing.T) {
@@ -45,37 +41,11 @@ func TestFlags_EachFault(t *testing.T) {
 		"unknown":             {append(good, "--expects=1"), "flag provided but not defined: -expects"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Cleanup(func() { *runners.Runner = "" })
-			var stdout, stderr bytes.Buffer
-			code := Run(t.Context(), "", tc.args, &stdout, &stderr)
-			if want := tc.want + "\nverify --help lists the flags.\n"; code != program.ExitUsage || stderr.String() != want || stdout.Len() > 0 {
-				t.Errorf("exit code %d:\n%swant:\n%s", code, stderr.String(), want)
-			}
+			programtest.WantMisuse(t, "verify", Run, tc.args, tc.want)
 		})
 	}
 }
 
-// manual is the comment of the program, which embeds it.
-func manual(t *testing.T) string {
-	t.Helper()
-	text, err := os.ReadFile("../../verify/doc.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
 func TestFlags_HelpIsAManual(t *testing.T) {
-	var stdout, stderr bytes.Buffer
-	if code := Run(t.Context(), manual(t), []string{"--help"}, &stdout, &stderr); code != program.ExitDone || stderr.Len() > 0 {
-		t.Fatalf("exit code %d, %s", code, stderr.String())
-	}
-	for _, want := range []string{"Verify reads", "\nEXIT CODES\n", "\nWHEN TO END\n", "--stop_when_idle time\n", "(default 10s)"} {
-		if !strings.Contains(stdout.String(), want) {
-			t.Errorf("help does not tell of %q:\n%s", want, stdout.String())
-		}
-	}
-	if strings.Contains(stdout.String(), "OTHER FLAGS") {
-		t.Errorf("a flag is in no section:\n%s", stdout.String())
-	}
+	programtest.WantManual(t, "verify", Run, "Verify reads", "\nWHEN TO END\n", "--stop_when_idle time\n", "(default 10s)")
 }

@@ -3,10 +3,8 @@ package verify
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"encoding/xml"
 	"errors"
-	"flag"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -22,6 +20,7 @@ import (
 
 	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/load"
 	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/program"
+	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/programtest"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/message"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/pubsubtest"
 )
@@ -77,61 +76,28 @@ func reported(t *testing.T, s load.Stream, n int64) (path string) {
 }
 
 // An outcome is what a run of the program has left.
-type outcome struct {
-	code           int
-	stdout, stderr string
-	report         report
-}
+type outcome struct{ programtest.Outcome[report] }
 
 // verifyAt runs the program to its end, in this process, reading from srv.
 func verifyAt(ctx context.Context, t *testing.T, srv *pubsubtest.Server, args ...string) outcome {
 	t.Helper()
-	for _, name := range []string{"runner", "dry_run"} { // Beam's are global.
-		before := flag.Lookup(name).Value.String()
-		t.Cleanup(func() {
-			if err := flag.Set(name, before); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	path := filepath.Join(t.TempDir(), "report.json")
 	if !slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--subscription=") }) {
 		args = append(args, "--subscription="+sub)
 	}
-	args = append([]string{"--report=" + path, "--linger=50ms", "--stop_when_idle=2s"}, args...)
+	args = append([]string{"--linger=50ms", "--stop_when_idle=2s"}, args...)
 	if srv != nil {
 		args = append(args, "--emulator_endpoint="+srv.Endpoint())
 	}
-	var stdout, stderr bytes.Buffer
-	o := outcome{code: Run(ctx, "", args, &stdout, &stderr)}
-	o.stdout, o.stderr = stdout.String(), stderr.String()
-	if text, err := os.ReadFile(path); err == nil {
-		if err := json.Unmarshal(text, &o.report); err != nil {
-			t.Errorf("report: %v", err)
-		}
-	}
-	return o
+	return outcome{programtest.Execute[report](ctx, t, Run, args...)}
 }
-
-// mustEnd fails the test where the program has not ended with code.
-func (o outcome) mustEnd(t *testing.T, code int) {
-	t.Helper()
-	if o.code != code {
-		t.Fatalf("exit code %d, want %d\n%s%s", o.code, code, o.stdout, o.stderr)
-	}
-}
-
-// squeezed is what it has printed, with one space between words: the width of a table
-// is that of the longest of its figures.
-func (o outcome) squeezed() string { return strings.Join(strings.Fields(o.stdout), " ") }
 
 func TestVerify_FindsEverythingThere(t *testing.T) {
 	srv := newServer(t)
 	publish(t, srv, made(stream, 5000)...)
 	plot := filepath.Join(t.TempDir(), "latency.svg")
 	o := verifyAt(t.Context(), t, srv, "--expected="+reported(t, stream, 5000), "--plot="+plot, "--stop_when_idle=1m")
-	o.mustEnd(t, program.ExitDone)
-	r := o.report
+	o.MustEnd(t, program.ExitDone)
+	r := o.Report
 	if *r.Expected != 5000 || r.Lost != 0 || r.Duplicated != 0 || r.Reordered != 0 || r.Foreign != 0 {
 		t.Errorf("report %+v", r)
 	}
@@ -146,12 +112,12 @@ func TestVerify_FindsEverythingThere(t *testing.T) {
 		t.Errorf("%+v, want the %d that arrived acknowledged", s, r.Arrived)
 	}
 	for _, want := range []string{"expected 5,000 arrived", "lost 0 duplicated", "latency p50 ", "█"} {
-		if !strings.Contains(o.squeezed(), want) {
-			t.Errorf("no %q in:\n%s", want, o.stdout)
+		if !strings.Contains(o.Squeezed(), want) {
+			t.Errorf("no %q in:\n%s", want, o.Stdout)
 		}
 	}
-	if o.stderr != "" {
-		t.Errorf("a run without trouble says:\n%s", o.stderr)
+	if o.Stderr != "" {
+		t.Errorf("a run without trouble says:\n%s", o.Stderr)
 	}
 	expectSVG(t, plot, "Latency of ", "p50 ", "messages")
 }
@@ -190,16 +156,16 @@ func TestVerify_FindsWhatIsPlanted(t *testing.T) {
 	sent = append(sent, all[10], all[10], all[11]) // three copies
 	publish(t, srv, sent...)
 	o := verifyAt(t.Context(), t, srv, "--expected="+reported(t, s, 300))
-	o.mustEnd(t, program.ExitFailed)
-	r := o.report
+	o.MustEnd(t, program.ExitFailed)
+	r := o.Report
 	if r.Arrived != 298 || r.Lost != 2 || r.Duplicated != 3 || r.Reordered != 2 || r.Poison != 0 || r.Foreign != 0 {
 		t.Errorf("report %+v", r)
 	}
 	if want := []string{"key-0000/50", "key-0001/50"}; !slices.Equal(r.FirstLost, want) {
 		t.Errorf("lost %v, want %v", r.FirstLost, want)
 	}
-	if want := "verify failed: 2 messages are lost, the first of them key-0000/50, key-0001/50\n"; o.stderr != want {
-		t.Errorf("said %q, want %q", o.stderr, want)
+	if want := "verify failed: 2 messages are lost, the first of them key-0000/50, key-0001/50\n"; o.Stderr != want {
+		t.Errorf("said %q, want %q", o.Stderr, want)
 	}
 }
 
@@ -282,15 +248,15 @@ func TestVerify_PoisonIsExpectedOnRequestOnly(t *testing.T) {
 	}
 	publish(t, srv, good...)
 	o := verifyAt(t.Context(), t, srv, "--expected="+reported(t, stream, 600))
-	o.mustEnd(t, program.ExitDone)
-	if o.report.Lost != 0 || o.report.Poison != 0 || o.report.Arrived != int64(len(good)) {
-		t.Errorf("report %+v", o.report)
+	o.MustEnd(t, program.ExitDone)
+	if o.Report.Lost != 0 || o.Report.Poison != 0 || o.Report.Arrived != int64(len(good)) {
+		t.Errorf("report %+v", o.Report)
 	}
 	publish(t, srv, good...)
 	o = verifyAt(t.Context(), t, srv, "--expected="+reported(t, stream, 600), "--require_poison")
-	o.mustEnd(t, program.ExitFailed)
-	if o.report.Lost != int64(600-len(good)) {
-		t.Errorf("report %+v", o.report)
+	o.MustEnd(t, program.ExitFailed)
+	if o.Report.Lost != int64(600-len(good)) {
+		t.Errorf("report %+v", o.Report)
 	}
 }
 
@@ -303,9 +269,9 @@ func TestVerify_CountsNothingOfOthers(t *testing.T) {
 	publish(t, srv, made(stream, 30)...)
 	publish(t, srv, stream.Message(33, time.Now())) // more than was reported
 	o := verifyAt(t.Context(), t, srv, "--expected="+reported(t, stream, 30), "--require_poison")
-	o.mustEnd(t, program.ExitDone)
-	if o.report.Arrived != 30 || o.report.Foreign < 31 {
-		t.Errorf("report %+v", o.report)
+	o.MustEnd(t, program.ExitDone)
+	if o.Report.Arrived != 30 || o.Report.Foreign < 31 {
+		t.Errorf("report %+v", o.Report)
 	}
 }
 
@@ -314,12 +280,12 @@ func TestVerify_WithANumberAlone(t *testing.T) {
 	all := made(stream, 100)
 	publish(t, srv, append(all[:90:90], all[0], all[1])...)
 	o := verifyAt(t.Context(), t, srv, "--expect=100")
-	o.mustEnd(t, program.ExitFailed)
-	if o.report.Lost != 10 || o.report.Duplicated != 2 || !strings.Contains(o.stderr, "10 messages are lost") {
-		t.Errorf("report %+v\n%s", o.report, o.stderr)
+	o.MustEnd(t, program.ExitFailed)
+	if o.Report.Lost != 10 || o.Report.Duplicated != 2 || !strings.Contains(o.Stderr, "10 messages are lost") {
+		t.Errorf("report %+v\n%s", o.Report, o.Stderr)
 	}
 	publish(t, srv, all...)
-	verifyAt(t.Context(), t, srv, "--expect=100", "--run_id=r1", "--stop_when_idle=1m").mustEnd(t, program.ExitDone)
+	verifyAt(t.Context(), t, srv, "--expect=100", "--run_id=r1", "--stop_when_idle=1m").MustEnd(t, program.ExitDone)
 }
 
 // Who knows nothing else sees gaps.
@@ -328,18 +294,18 @@ func TestVerify_WithoutExpectation(t *testing.T) {
 	all := made(stream, 99)
 	publish(t, srv, append(all[:40:40], all[42:]...)...)
 	o := verifyAt(t.Context(), t, srv)
-	o.mustEnd(t, program.ExitFailed)
-	if o.report.Expected != nil || o.report.Lost != 2 || !slices.Equal(o.report.FirstLost, []string{"key-0001/13", "key-0002/13"}) {
-		t.Errorf("report %+v", o.report)
+	o.MustEnd(t, program.ExitFailed)
+	if o.Report.Expected != nil || o.Report.Lost != 2 || !slices.Equal(o.Report.FirstLost, []string{"key-0001/13", "key-0002/13"}) {
+		t.Errorf("report %+v", o.Report)
 	}
 	publish(t, srv, all...)
-	verifyAt(t.Context(), t, srv).mustEnd(t, program.ExitDone)
+	verifyAt(t.Context(), t, srv).MustEnd(t, program.ExitDone)
 
 	// Nothing at all is no proof of anything.
 	o = verifyAt(t.Context(), t, srv)
-	o.mustEnd(t, program.ExitFailed)
-	if o.stderr != "verify failed: no message of loadgen has arrived\n" {
-		t.Errorf("said %q", o.stderr)
+	o.MustEnd(t, program.ExitFailed)
+	if o.Stderr != "verify failed: no message of loadgen has arrived\n" {
+		t.Errorf("said %q", o.Stderr)
 	}
 }
 
@@ -349,24 +315,24 @@ func TestVerify_OrderIsAFaultWhereItIsAskedFor(t *testing.T) {
 	srv := newServer(t)
 	publish(t, srv, made(s, 300)...)
 	o := verifyAt(t.Context(), t, srv, "--subscription="+ordered, "--ordering", "--expected="+reported(t, s, 300))
-	o.mustEnd(t, program.ExitDone)
-	if o.report.Reordered != 0 || o.report.Arrived != 300 {
-		t.Errorf("report %+v", o.report)
+	o.MustEnd(t, program.ExitDone)
+	if o.Report.Reordered != 0 || o.Report.Arrived != 300 {
+		t.Errorf("report %+v", o.Report)
 	}
 
 	turned := made(s, 300)
 	turned[0], turned[3] = turned[3], turned[0]
 	publish(t, srv, turned...)
 	o = verifyAt(t.Context(), t, srv, "--subscription="+ordered, "--ordering", "--expected="+reported(t, s, 300))
-	o.mustEnd(t, program.ExitFailed)
-	if o.stderr != "verify failed: 1 message has arrived after a later one of the same key\n" || o.report.Lost != 0 {
-		t.Errorf("said %q, report %+v", o.stderr, o.report)
+	o.MustEnd(t, program.ExitFailed)
+	if o.Stderr != "verify failed: 1 message has arrived after a later one of the same key\n" || o.Report.Lost != 0 {
+		t.Errorf("said %q, report %+v", o.Stderr, o.Report)
 	}
 
 	o = verifyAt(t.Context(), t, srv, "--ordering")
-	o.mustEnd(t, program.ExitFailed)
-	if !strings.HasPrefix(o.stderr, "verify failed: --subscription: ") || !strings.Contains(o.stderr, "has no message ordering") || srv.Stats(sub).Acknowledged != 0 {
-		t.Errorf("said %q, %+v", o.stderr, srv.Stats(sub))
+	o.MustEnd(t, program.ExitFailed)
+	if !strings.HasPrefix(o.Stderr, "verify failed: --subscription: ") || !strings.Contains(o.Stderr, "has no message ordering") || srv.Stats(sub).Acknowledged != 0 {
+		t.Errorf("said %q, %+v", o.Stderr, srv.Stats(sub))
 	}
 }
 
@@ -381,12 +347,12 @@ func TestVerify_InterruptedCallsNothingLost(t *testing.T) {
 		}
 	}()
 	o := verifyAt(ctx, t, srv, "--expected="+reported(t, stream, 500), "--stop_when_idle=1m", "--require_poison")
-	o.mustEnd(t, program.ExitInterrupted)
-	if o.report.Lost != 0 || o.report.Missing != 300 || o.report.Arrived != 200 {
-		t.Errorf("report %+v", o.report)
+	o.MustEnd(t, program.ExitInterrupted)
+	if o.Report.Lost != 0 || o.Report.Missing != 300 || o.Report.Arrived != 200 {
+		t.Errorf("report %+v", o.Report)
 	}
-	if !strings.Contains(o.squeezed(), "not arrived yet 300 duplicated") || !strings.Contains(o.stdout, "interrupted: ") || !strings.Contains(o.stderr, "interrupt again to kill") {
-		t.Errorf("said:\n%s%s", o.stdout, o.stderr)
+	if !strings.Contains(o.Squeezed(), "not arrived yet 300 duplicated") || !strings.Contains(o.Stdout, "interrupted: ") || !strings.Contains(o.Stderr, "interrupt again to kill") {
+		t.Errorf("said:\n%s%s", o.Stdout, o.Stderr)
 	}
 }
 
@@ -396,9 +362,9 @@ func TestVerify_UnacknowledgedIsAFailure(t *testing.T) {
 	publish(t, srv, made(stream, 10)...)
 	srv.Answer("Acknowledge", status.Error(codes.PermissionDenied, "not now"))
 	o := verifyAt(t.Context(), t, srv, "--expect=10")
-	o.mustEnd(t, program.ExitFailed)
-	if !strings.Contains(o.stderr, "PermissionDenied") {
-		t.Errorf("said:\n%s", o.stderr)
+	o.MustEnd(t, program.ExitFailed)
+	if !strings.Contains(o.Stderr, "PermissionDenied") {
+		t.Errorf("said:\n%s", o.Stderr)
 	}
 }
 
@@ -413,25 +379,25 @@ func TestVerify_ReadsSeveralSubscriptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := verifyAt(t.Context(), t, srv, "--subscription="+sub+","+sub+"2", "--expected="+reported(t, stream, 100), "--require_poison")
-	o.mustEnd(t, program.ExitDone)
-	if o.report.Arrived != 100 || o.report.Lost != 0 || o.report.Duplicated != 10 {
-		t.Errorf("report %+v", o.report)
+	o.MustEnd(t, program.ExitDone)
+	if o.Report.Arrived != 100 || o.Report.Lost != 0 || o.Report.Duplicated != 10 {
+		t.Errorf("report %+v", o.Report)
 	}
 }
 
 func TestVerify_SaysWhatIsMissing(t *testing.T) {
 	srv := newServer(t)
 	o := verifyAt(t.Context(), t, srv, "--subscription="+sub+"2")
-	o.mustEnd(t, program.ExitFailed)
-	if want := "verify failed: --subscription: subscription " + sub + "2 does not exist; create it with gcloud pubsub subscriptions create verified2 --project=p --topic=TOPIC\n"; o.stderr != want {
-		t.Errorf("said %q, want %q", o.stderr, want)
+	o.MustEnd(t, program.ExitFailed)
+	if want := "verify failed: --subscription: subscription " + sub + "2 does not exist; create it with gcloud pubsub subscriptions create verified2 --project=p --topic=TOPIC\n"; o.Stderr != want {
+		t.Errorf("said %q, want %q", o.Stderr, want)
 	}
 	publish(t, srv, made(stream, 10)...)
 	srv.Deny("StreamingPull")
 	o = verifyAt(t.Context(), t, srv)
-	o.mustEnd(t, program.ExitFailed)
-	if !strings.Contains(o.stderr, "grant roles/pubsub.subscriber") || strings.Count(o.stderr, "\n") != 1 || srv.Stats(sub).Delivered != 0 {
-		t.Errorf("said:\n%s", o.stderr)
+	o.MustEnd(t, program.ExitFailed)
+	if !strings.Contains(o.Stderr, "grant roles/pubsub.subscriber") || strings.Count(o.Stderr, "\n") != 1 || srv.Stats(sub).Delivered != 0 {
+		t.Errorf("said:\n%s", o.Stderr)
 	}
 
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -440,9 +406,9 @@ func TestVerify_SaysWhatIsMissing(t *testing.T) {
 	}
 	_ = listener.Close() // Nobody listens there now.
 	o = verifyAt(t.Context(), t, nil, "--emulator_endpoint="+listener.Addr().String())
-	o.mustEnd(t, program.ExitFailed)
-	if !strings.HasPrefix(o.stderr, "verify failed: Pub/Sub at ") || strings.Count(o.stderr, "\n") != 1 {
-		t.Errorf("said:\n%s", o.stderr)
+	o.MustEnd(t, program.ExitFailed)
+	if !strings.HasPrefix(o.Stderr, "verify failed: Pub/Sub at ") || strings.Count(o.Stderr, "\n") != 1 {
+		t.Errorf("said:\n%s", o.Stderr)
 	}
 }
 
@@ -450,7 +416,7 @@ func TestVerify_DryRunReadsNothing(t *testing.T) {
 	srv := newServer(t)
 	publish(t, srv, made(stream, 10)...)
 	o := verifyAt(t.Context(), t, srv, "--dry_run", "--expected="+reported(t, stream, 1000))
-	o.mustEnd(t, program.ExitDone)
+	o.MustEnd(t, program.ExitDone)
 	want := `verify would read these subscriptions and acknowledge what comes. This is a dry run: nothing is done.
 
   subscription  projects/p/subscriptions/verified
@@ -458,7 +424,7 @@ func TestVerify_DryRunReadsNothing(t *testing.T) {
   expected      1,000 messages of run r1, but for 101 that are poison
   until         all have arrived, or nothing has come for 2s, or it is interrupted
 `
-	if got := o.stdout; got != want || srv.Stats(sub).Delivered != 0 {
+	if got := o.Stdout; got != want || srv.Stats(sub).Delivered != 0 {
 		t.Errorf("printed:\n%swant:\n%s", got, want)
 	}
 }

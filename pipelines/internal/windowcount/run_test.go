@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/program"
+	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/programtest"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/message"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/pubsubtest"
 )
@@ -54,48 +54,19 @@ func publish(t *testing.T, srv *pubsubtest.Server, events ...event) {
 }
 
 // An outcome is what a run of the program has left.
-type outcome struct {
-	code           int
-	stdout, stderr string
-	report         report
-}
+type outcome struct{ programtest.Outcome[report] }
 
 // countAt runs the program to its end, in this process, reading from srv.
 func countAt(ctx context.Context, t *testing.T, srv *pubsubtest.Server, args ...string) outcome {
 	t.Helper()
-	for _, name := range []string{"runner", "dry_run"} { // Beam's are global.
-		before := flag.Lookup(name).Value.String()
-		t.Cleanup(func() {
-			if err := flag.Set(name, before); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	path := filepath.Join(t.TempDir(), "report.json")
-	args = append([]string{"--input_subscriptions=" + sub, "--report=" + path, "--emulator_endpoint=" + srv.Endpoint()}, args...)
-	var stdout, stderr bytes.Buffer
-	o := outcome{code: Run(ctx, "", args, &stdout, &stderr)}
-	o.stdout, o.stderr = stdout.String(), stderr.String()
-	if text, err := os.ReadFile(path); err == nil {
-		if err := json.Unmarshal(text, &o.report); err != nil {
-			t.Errorf("report: %v", err)
-		}
-	}
-	return o
-}
-
-// mustEnd fails the test where the program has not ended with code.
-func (o outcome) mustEnd(t *testing.T, code int) {
-	t.Helper()
-	if o.code != code {
-		t.Fatalf("exit code %d, want %d\n%s%s", o.code, code, o.stdout, o.stderr)
-	}
+	args = append([]string{"--input_subscriptions=" + sub, "--emulator_endpoint=" + srv.Endpoint()}, args...)
+	return outcome{programtest.Execute[report](ctx, t, Run, args...)}
 }
 
 // counts are the report's, by the window's start and end since began and its label.
 func (o outcome) counts() map[string]int64 {
 	out := make(map[string]int64)
-	for _, w := range o.report.Windows {
+	for _, w := range o.Report.Windows {
 		for label, n := range w.Counts {
 			out[fmt.Sprintf("%v–%v %s", w.Start.Sub(began), w.End.Sub(began), label)] = n
 		}
@@ -124,14 +95,14 @@ func TestWindowcount_FixedWindowsByAttribute(t *testing.T) {
 		event{60 * time.Second, "eu"}, event{61 * time.Second, "us"}, event{62 * time.Second, "us"})
 	plot := filepath.Join(t.TempDir(), "counts.svg")
 	o := countAt(t.Context(), t, srv, append(byRegion, "--max_messages=7", "--output_topic="+outTopic, "--plot="+plot)...)
-	o.mustEnd(t, program.ExitDone)
+	o.MustEnd(t, program.ExitDone)
 	want := map[string]int64{
 		"0s–1m0s eu": 2, "0s–1m0s us": 1, "0s–1m0s ": 1,
 		"1m0s–2m0s eu": 1, "1m0s–2m0s us": 2,
 	}
 	expectCounts(t, o.counts(), want)
-	if o.report.Read != 7 || o.report.Acknowledged != 7 || *o.report.Late != 0 || o.report.Published != 5 {
-		t.Errorf("report %+v", o.report)
+	if o.Report.Read != 7 || o.Report.Acknowledged != 7 || *o.Report.Late != 0 || o.Report.Published != 5 {
+		t.Errorf("report %+v", o.Report)
 	}
 	published := make(map[string]int64)
 	for _, m := range srv.Messages(outTopic) {
@@ -153,12 +124,12 @@ func TestWindowcount_FixedWindowsByAttribute(t *testing.T) {
            12:01 – 12:02   1   2       0      3
                      all   3   3       1      7
 `
-	if !strings.HasPrefix(o.stdout, table) {
-		t.Errorf("printed:\n%swant:\n%s", o.stdout, table)
+	if !strings.HasPrefix(o.Stdout, table) {
+		t.Errorf("printed:\n%swant:\n%s", o.Stdout, table)
 	}
 	for _, line := range []string{"2026-03-01 12:00 – 12:01  4  eu 2  us 1  (none) 1\n", "2026-03-01 12:01 – 12:02  3  eu 1  us 2\n"} {
-		if !strings.Contains(o.stderr, line) {
-			t.Errorf("no %q in:\n%s", line, o.stderr)
+		if !strings.Contains(o.Stderr, line) {
+			t.Errorf("no %q in:\n%s", line, o.Stderr)
 		}
 	}
 	drawn, err := os.ReadFile(plot)
@@ -176,13 +147,13 @@ func TestWindowcount_SlidingWindowsByOrderingKey(t *testing.T) {
 	srv := newServer(t)
 	publish(t, srv, event{0, "eu"}, event{70 * time.Second, "eu"}, event{70 * time.Second, "us"})
 	o := countAt(t.Context(), t, srv, "--by_ordering_key", "--timestamp_attribute=at", "--window=2m", "--every=1m", "--max_messages=3")
-	o.mustEnd(t, program.ExitDone)
+	o.MustEnd(t, program.ExitDone)
 	expectCounts(t, o.counts(), map[string]int64{
 		"-1m0s–1m0s key-eu": 1, "0s–2m0s key-eu": 2, "1m0s–3m0s key-eu": 1,
 		"0s–2m0s key-us": 1, "1m0s–3m0s key-us": 1,
 	})
-	if *o.report.Late != 0 {
-		t.Errorf("report %+v", o.report)
+	if *o.Report.Late != 0 {
+		t.Errorf("report %+v", o.Report)
 	}
 }
 
@@ -212,15 +183,15 @@ func TestWindowcount_CountsWhileItRuns(t *testing.T) {
 		}
 	}()
 	o := countAt(ctx, t, srv, append(following, byRegion...)...)
-	o.mustEnd(t, program.ExitInterrupted)
+	o.MustEnd(t, program.ExitInterrupted)
 	counts := o.counts()
 	// The last message may have been returned unread.
 	read := 2 + counts["10m0s–11m0s later"]
 	if counts["0s–1m0s eu"] != 1 || counts["0s–1m0s us"] != 1 || srv.Stats(sub).Acknowledged != read || srv.Stats(sub).Backlog != 3-read {
 		t.Errorf("counts %v, %+v", counts, srv.Stats(sub))
 	}
-	if !strings.Contains(o.stdout, "interrupted: what was read is counted") {
-		t.Errorf("said:\n%s", o.stdout)
+	if !strings.Contains(o.Stdout, "interrupted: what was read is counted") {
+		t.Errorf("said:\n%s", o.Stdout)
 	}
 }
 
@@ -239,7 +210,7 @@ func lateRun(t *testing.T, args ...string) (o outcome, published []int64) {
 		}
 	}()
 	o = countAt(ctx, t, srv, append(append(following, byRegion...), append(args, "--max_messages=4")...)...)
-	o.mustEnd(t, program.ExitDone)
+	o.MustEnd(t, program.ExitDone)
 	for _, m := range srv.Messages(outTopic) {
 		var c struct {
 			Label string
@@ -258,42 +229,42 @@ func lateRun(t *testing.T, args ...string) (o outcome, published []int64) {
 func TestWindowcount_LateIsDroppedAndTold(t *testing.T) {
 	o, published := lateRun(t)
 	expectCounts(t, o.counts(), map[string]int64{"0s–1m0s eu": 2, "10m0s–11m0s later": 1})
-	if *o.report.Late != 1 || fmt.Sprint(published) != "[2]" || !strings.Contains(strings.Join(strings.Fields(o.stdout), " "), "late 1 seconds") {
-		t.Errorf("published %v, printed:\n%s", published, o.stdout)
+	if *o.Report.Late != 1 || fmt.Sprint(published) != "[2]" || !strings.Contains(strings.Join(strings.Fields(o.Stdout), " "), "late 1 seconds") {
+		t.Errorf("published %v, printed:\n%s", published, o.Stdout)
 	}
 }
 
 func TestWindowcount_LateIsCountedAlone(t *testing.T) {
 	o, published := lateRun(t, "--late=discard", "--allowed_lateness=87600h")
 	expectCounts(t, o.counts(), map[string]int64{"0s–1m0s eu": 3, "10m0s–11m0s later": 1})
-	if *o.report.Late != 0 || fmt.Sprint(published) != "[2 1]" {
-		t.Errorf("published %v, printed:\n%s", published, o.stdout)
+	if *o.Report.Late != 0 || fmt.Sprint(published) != "[2 1]" {
+		t.Errorf("published %v, printed:\n%s", published, o.Stdout)
 	}
 }
 
 func TestWindowcount_LateIsCountedWithTheRest(t *testing.T) {
 	o, published := lateRun(t, "--late=accumulate", "--allowed_lateness=87600h")
 	expectCounts(t, o.counts(), map[string]int64{"0s–1m0s eu": 3, "10m0s–11m0s later": 1})
-	if *o.report.Late != 0 || published[0] != 2 || published[len(published)-1] != 3 {
-		t.Errorf("published %v, printed:\n%s", published, o.stdout)
+	if *o.Report.Late != 0 || published[0] != 2 || published[len(published)-1] != 3 {
+		t.Errorf("published %v, printed:\n%s", published, o.Stdout)
 	}
 }
 
 func TestWindowcount_SaysWhatIsMissing(t *testing.T) {
 	srv := newServer(t)
 	o := countAt(t.Context(), t, srv, "--by_ordering_key", "--input_subscriptions="+sub+"2", "--output_topic="+outTopic+"2")
-	o.mustEnd(t, program.ExitFailed)
+	o.MustEnd(t, program.ExitFailed)
 	want := "windowcount failed: --input_subscriptions: subscription " + sub + "2 does not exist; create it with gcloud pubsub subscriptions create counted2 --project=p --topic=TOPIC\n" +
 		"--output_topic: topic " + outTopic + "2 does not exist; create it with gcloud pubsub topics create counts2 --project=p\n"
-	if o.stderr != want {
-		t.Errorf("said:\n%swant:\n%s", o.stderr, want)
+	if o.Stderr != want {
+		t.Errorf("said:\n%swant:\n%s", o.Stderr, want)
 	}
 	srv.Deny("StreamingPull")
 	publish(t, srv, event{0, "eu"})
 	o = countAt(t.Context(), t, srv, "--by_ordering_key")
-	o.mustEnd(t, program.ExitFailed)
-	if !strings.Contains(o.stderr, "grant roles/pubsub.subscriber") || strings.Count(o.stderr, "\n") != 1 || srv.Stats(sub).Delivered != 0 {
-		t.Errorf("said:\n%s", o.stderr)
+	o.MustEnd(t, program.ExitFailed)
+	if !strings.Contains(o.Stderr, "grant roles/pubsub.subscriber") || strings.Count(o.Stderr, "\n") != 1 || srv.Stats(sub).Delivered != 0 {
+		t.Errorf("said:\n%s", o.Stderr)
 	}
 }
 
@@ -301,9 +272,9 @@ func TestWindowcount_AServerThatIsAbsent(t *testing.T) {
 	srv := newServer(t)
 	srv.Close() // Nobody listens there any more.
 	o := countAt(t.Context(), t, srv, "--by_ordering_key")
-	o.mustEnd(t, program.ExitFailed)
-	if !strings.HasPrefix(o.stderr, "windowcount failed: Pub/Sub at ") || strings.Count(o.stderr, "\n") != 1 {
-		t.Errorf("said:\n%s", o.stderr)
+	o.MustEnd(t, program.ExitFailed)
+	if !strings.HasPrefix(o.Stderr, "windowcount failed: Pub/Sub at ") || strings.Count(o.Stderr, "\n") != 1 {
+		t.Errorf("said:\n%s", o.Stderr)
 	}
 }
 
@@ -311,7 +282,7 @@ func TestWindowcount_DryRunReadsNothing(t *testing.T) {
 	srv := newServer(t)
 	publish(t, srv, event{0, "eu"})
 	o := countAt(t.Context(), t, srv, append(byRegion, "--dry_run", "--window=10m", "--every=1m", "--late=discard", "--allowed_lateness=1h")...)
-	o.mustEnd(t, program.ExitDone)
+	o.MustEnd(t, program.ExitDone)
 	want := `windowcount would count the messages of these subscriptions. This is a dry run: nothing is done.
 
   subscription   projects/p/subscriptions/counted
@@ -322,7 +293,7 @@ func TestWindowcount_DryRunReadsNothing(t *testing.T) {
   late messages  discard, for 1h0m0s
   until          it is interrupted
 `
-	if o.stdout != want || srv.Stats(sub).Delivered != 0 {
-		t.Errorf("printed:\n%swant:\n%s", o.stdout, want)
+	if o.Stdout != want || srv.Stats(sub).Delivered != 0 {
+		t.Errorf("printed:\n%swant:\n%s", o.Stdout, want)
 	}
 }
