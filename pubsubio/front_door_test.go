@@ -10,7 +10,10 @@ import (
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/options/jobopts"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/testing/passert"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/testing/ptest"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio"
@@ -173,6 +176,29 @@ func TestFrontDoor_C23_ATopicsSubscriptionEndsWithTheRun(t *testing.T) {
 	}
 	if n := srv.Published(paidTopic); n != 2 {
 		t.Errorf("%d messages arrived", n)
+	}
+}
+
+// A test binary that has run ptest before has an address in Beam's flag --endpoint that
+// nobody gave: cancelling such a run only ended the wait, and its subscription stayed.
+func TestFrontDoor_ARunAfterPtestStopsAndLeavesNothing(t *testing.T) {
+	before := *jobopts.Endpoint
+	t.Cleanup(func() { *jobopts.Endpoint = before })
+	*jobopts.Endpoint = ""
+	p, s, in := ptest.CreateList([]int{1, 2})
+	passert.Count(s, in, "in", 2)
+	ptest.RunAndValidate(t, p)
+
+	srv, service := shop(t)
+	j := start(t, func(s beam.Scope) {
+		service.Write(s, "shop", "paid", service.Read(s, "shop", pubsubio.ReadOptions{Topic: "orders"}))
+	})
+	name := awaitOwn(j.ctx, t, srv, map[string]bool{})
+	publish(t, srv, ordersTopic, message.New([]byte("1")))
+	await(t, srv.Await(j.ctx, name, func(s pubsubtest.Stats) bool { return s.Acknowledged == 1 }))
+	j.stop(t)
+	if got := srv.Subscriptions(); len(got) != 1 {
+		t.Errorf("the run left %v", got)
 	}
 }
 

@@ -2,13 +2,19 @@ package pubsubio
 
 import (
 	"context"
+	"flag"
 	"sync"
 	"time"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	fnpb "github.com/apache/beam/sdks/v2/go/pkg/beam/model/fnexecution_v1"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/options/jobopts"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners/prism"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/internal/finalize"
 )
@@ -102,15 +108,44 @@ func (s *localServer) start() {
 }
 
 // runner returns the runner that the flags choose.
-func (s *localServer) runner() string {
+func (s *localServer) runner(ctx context.Context) string {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return runnerOf(*runners.Runner, *jobopts.Endpoint, s.endpoint)
+	runner, endpoint, own := *runners.Runner, *jobopts.Endpoint, s.endpoint
+	s.mu.Unlock()
+	if runner == "" && endpoint != "" && endpoint != own && !given("endpoint") && isPrism(ctx, endpoint) {
+		own = endpoint // Started by a run that was not ours, as one of ptest.
+	}
+	return runnerOf(runner, endpoint, own)
+}
+
+// given reports whether the command line, or flag.Set, has set a flag. Prism assigns its
+// address to the flag's variable, and so may a program.
+func given(name string) (set bool) {
+	flag.Visit(func(f *flag.Flag) { set = set || f.Name == name })
+	return set
+}
+
+// askTimeout is how long a job server has to say what it is.
+const askTimeout = 10 * time.Second
+
+// isPrism asks the job server at endpoint whether it is prism: it serves the workers of
+// its jobs at its own address, and answers one that has no id that it lacks it. Other job
+// servers have no such service there.
+func isPrism(ctx context.Context, endpoint string) bool {
+	conn, err := grpc.NewClient(endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return false
+	}
+	defer func() { _ = conn.Close() }()
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	_, err = fnpb.NewProvisionServiceClient(conn).GetProvisionInfo(ctx, &fnpb.GetProvisionInfoRequest{})
+	return status.Code(err) == codes.Unknown
 }
 
 // runnerOf returns the runner to use where the flags --runner and --endpoint have
-// those values and our own server listens at own. Without a runner it is prism,
-// in this process. With the endpoint of a job server that is not ours, whatever
+// those values and this process's prism listens at own. Without a runner it is prism,
+// in this process. With the endpoint of a job server that is not that, whatever
 // runs there is unknown: Beam's prism runner would submit to it all the same, so
 // it must not be taken for prism.
 func runnerOf(runner, endpoint, own string) string {

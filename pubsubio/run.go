@@ -27,8 +27,9 @@ const (
 // rest returned.
 var ErrStopped = errors.New("pubsubio: the pipeline was stopped and ended cleanly")
 
-// Run runs p on the runner of the flag --runner, on prism where the flag is not
-// given, and returns when it has ended. beam.Init must have been called.
+// Run runs p on the runner of the flag --runner, and returns when it has ended. Where
+// the flag is not given, that is prism, or the job server at --endpoint where that one
+// is. beam.Init must have been called.
 //
 // When ctx ends on prism, every Read of p stops pulling, what it emitted is
 // published and acknowledged, the rest is returned, and Run returns [ErrStopped]
@@ -58,7 +59,7 @@ func RunAndReport(ctx context.Context, p *beam.Pipeline) (Counts, error) {
 // pipeline's metrics can be asked for. The result may be nil where the pipeline
 // failed.
 func RunWithMetrics(ctx context.Context, p *beam.Pipeline) (beam.PipelineResult, error) {
-	name := jobServer.runner()
+	name := jobServer.runner(ctx)
 	kind, err := kindOf(name, p)
 	if err != nil {
 		return nil, err

@@ -3,13 +3,21 @@ package pubsubio
 import (
 	"context"
 	"errors"
+	"flag"
+	"fmt"
+	"net"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	jobpb "github.com/apache/beam/sdks/v2/go/pkg/beam/model/jobmanagement_v1"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/options/jobopts"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners"
+	"google.golang.org/grpc"
 
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/internal/finalize"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/internal/run"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/options"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/sink"
@@ -84,6 +92,56 @@ func TestRunnerOf(t *testing.T) {
 	}
 }
 
+// atEndpoint has Beam's flags say that the job server is there, until the test ends.
+func atEndpoint(t *testing.T, endpoint string) {
+	t.Helper()
+	runner, before := *runners.Runner, *jobopts.Endpoint
+	t.Cleanup(func() { *runners.Runner, *jobopts.Endpoint = runner, before })
+	*runners.Runner, *jobopts.Endpoint = "", endpoint
+}
+
+// After a run of ptest, Run took prism for an unknown engine, as the address of its server
+// is in Beam's flag: it did not stop a pipeline, and left the subscription of a topic.
+func TestLocalServer_KnowsThePrismThatAnotherRunHasStarted(t *testing.T) {
+	atEndpoint(t, "")
+	newLocalServer(finalize.HarnessStarted).start() // as ptest does
+	if got := newLocalServer(finalize.HarnessStarted).runner(t.Context()); got != "prism" {
+		t.Errorf("it runs on %s", got)
+	}
+	// One that was chosen by the flag may be anywhere, and so may its workers.
+	flags := flag.CommandLine
+	t.Cleanup(func() { flag.CommandLine = flags })
+	flag.CommandLine = flag.NewFlagSet("", flag.PanicOnError)
+	flag.CommandLine.String("endpoint", "", "")
+	if err := flag.CommandLine.Set("endpoint", *jobopts.Endpoint); err != nil {
+		t.Fatal(err)
+	}
+	if got := newLocalServer(finalize.HarnessStarted).runner(t.Context()); got != "universal" {
+		t.Errorf("with --endpoint it runs on %s", got)
+	}
+}
+
+// A program may assign the address of Flink's job server to Beam's flag. Taken for prism,
+// it would lose messages.
+func TestLocalServer_AnotherJobServerIsNoPrism(t *testing.T) {
+	l, err := net.Listen("tcp", "localhost:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := grpc.NewServer()
+	jobpb.RegisterJobServiceServer(srv, jobpb.UnimplementedJobServiceServer{})
+	go func() { _ = srv.Serve(l) }() // Ends with Stop.
+	t.Cleanup(srv.Stop)
+	atEndpoint(t, fmt.Sprintf("localhost:%d", l.Addr().(*net.TCPAddr).Port))
+	if got := newLocalServer(finalize.HarnessStarted).runner(t.Context()); got != "universal" {
+		t.Errorf("it runs on %s", got)
+	}
+	srv.Stop()
+	if got := newLocalServer(finalize.HarnessStarted).runner(t.Context()); got != "universal" {
+		t.Errorf("where nobody listens it runs on %s", got)
+	}
+}
+
 // A clean stop that could not acknowledge everything is none.
 func TestNotClean_IsNoCleanStop(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
@@ -148,14 +206,17 @@ func TestLocalServer_SubmitsOneJobAtATime(t *testing.T) {
 	})
 }
 
-// Only prism's jobs are submitted one at a time. A runner without a harness in
-// this process never tells that it has one, and an interrupt waited for the
-// timeout of that.
-func TestExecute_InterruptIsNotHeldByTheSubmission(t *testing.T) {
+func init() {
 	beam.RegisterRunner("interrupted", func(ctx context.Context, _ *beam.Pipeline) (beam.PipelineResult, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	})
+}
+
+// Only prism's jobs are submitted one at a time. A runner without a harness in
+// this process never tells that it has one, and an interrupt waited for the
+// timeout of that.
+func TestExecute_InterruptIsNotHeldByTheSubmission(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

@@ -3,8 +3,6 @@ package shop_test
 import (
 	"context"
 	"errors"
-	"flag"
-	"os"
 	"strings"
 	"testing"
 
@@ -63,11 +61,4 @@ func TestShouted(t *testing.T) {
 	ptest.RunAndValidate(t, p)
 }
 
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if err := flag.Set("runner", "prism"); err != nil { // ptest's runs and pubsubio's are then the same runner's.
-		panic(err)
-	}
-	beam.Init()
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { ptest.Main(m) }
