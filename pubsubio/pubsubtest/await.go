@@ -9,23 +9,30 @@ import (
 
 // Await returns nil as soon as ok is true of the subscription's counts. It looks
 // again whenever anything happens on the server. When ctx ends first, the error
-// wraps its cause and tells the counts.
+// wraps its cause and tells the counts, or that there is no such subscription.
 func (s *Server) Await(ctx context.Context, subscription string, ok func(Stats) bool) error {
 	err := s.changes.await(ctx, func() bool { return ok(s.Stats(subscription)) })
-	if err != nil {
-		return fmt.Errorf("pubsubtest: await %s: %w; it has %+v", subscription, err, s.Stats(subscription))
+	if err == nil {
+		return nil
 	}
-	return nil
+	if no := s.noSubscription(subscription); no != "" {
+		return fmt.Errorf("pubsubtest: await %s: %w; %s", subscription, err, no)
+	}
+	return fmt.Errorf("pubsubtest: await %s: %w; it has %+v", subscription, err, s.Stats(subscription))
 }
 
 // AwaitPublished returns nil as soon as at least n messages were published to the
-// topic. When ctx ends first, the error wraps its cause and tells the count.
+// topic. When ctx ends first, the error wraps its cause and tells the count, or that
+// there is no such topic.
 func (s *Server) AwaitPublished(ctx context.Context, topic string, n int64) error {
 	err := s.changes.await(ctx, func() bool { return s.Published(topic) >= n })
-	if err != nil {
-		return fmt.Errorf("pubsubtest: await %d messages on %s: %w; it has %d", n, topic, err, s.Published(topic))
+	if err == nil {
+		return nil
 	}
-	return nil
+	if no := s.noTopic(topic); no != "" {
+		return fmt.Errorf("pubsubtest: await %d messages on %s: %w; %s", n, topic, err, no)
+	}
+	return fmt.Errorf("pubsubtest: await %d messages on %s: %w; it has %d", n, topic, err, s.Published(topic))
 }
 
 // AwaitEvent returns nil as soon as ok is true of an event, one of the past or

@@ -19,7 +19,8 @@
 //
 // [RunUntil] runs a pipeline that does not end by itself, [Server.Eventually] and those
 // beside it wait for what a pipeline does on the side, and [Server.Await] is for a
-// program that has a context of its own. README.md shows the test of a pipeline.
+// program that has a context of its own. A check or a wait of a test fails where the topic
+// or the subscription does not exist. README.md shows the test of a pipeline.
 //
 // # What happened
 //

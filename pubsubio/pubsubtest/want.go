@@ -57,6 +57,10 @@ func (s *Server) WantDistinct(t testing.TB, topic string, data ...string) {
 
 func (s *Server) wantData(t testing.TB, topic string, want map[string]int, count func(int) int) {
 	t.Helper()
+	if no := s.noTopic(topic); no != "" {
+		t.Errorf("pubsubtest: %s", no)
+		return
+	}
 	kept := s.Messages(topic)
 	if n := s.Published(topic); n != int64(len(kept)) {
 		t.Errorf("pubsubtest: %s: %d messages were published, and the server has kept %d: set Config.KeepPublished to Unlimited, as New does", topic, n, len(kept))
@@ -98,7 +102,7 @@ func times(n int, d string) string {
 	return fmt.Sprintf("%.60q %d times", d, n)
 }
 
-// maxListed is how many messages a failure tells of.
+// maxListed is how many messages, or names, a failure tells of.
 const maxListed = 10
 
 func listed(data []string) string {
@@ -115,7 +119,7 @@ func listed(data []string) string {
 // it has no other: none is outstanding and none waits.
 func (s *Server) WantAcknowledged(t testing.TB, subscription string, n int64) {
 	t.Helper()
-	if got := s.Stats(subscription); got.Acknowledged != n || got.Outstanding != 0 || got.Backlog != 0 {
+	if got, ok := s.statsOf(t, subscription); ok && (got.Acknowledged != n || got.Outstanding != 0 || got.Backlog != 0) {
 		t.Errorf("pubsubtest: %s: %d messages are acknowledged, %d outstanding, %d wait; want %d acknowledged and no other; it has %+v",
 			subscription, got.Acknowledged, got.Outstanding, got.Backlog, n, got)
 	}
@@ -126,16 +130,56 @@ func (s *Server) WantAcknowledged(t testing.TB, subscription string, n int64) {
 // it has given back, and the next one gets it at once.
 func (s *Server) WantUnacknowledged(t testing.TB, subscription string, n int64) {
 	t.Helper()
-	if got := s.Stats(subscription); got.Backlog != n || got.Outstanding != 0 {
+	if got, ok := s.statsOf(t, subscription); ok && (got.Backlog != n || got.Outstanding != 0) {
 		t.Errorf("pubsubtest: %s: %d messages wait, %d are outstanding; want %d that wait and none outstanding; it has %+v",
 			subscription, got.Backlog, got.Outstanding, n, got)
 	}
 }
 
+// WantOutstanding checks that n messages of a subscription are outstanding: delivered, and
+// neither acknowledged nor returned yet, nor has their lease ended. A pipeline that runs
+// holds them at that moment; Eventually waits for it.
+func (s *Server) WantOutstanding(t testing.TB, subscription string, n int64) {
+	t.Helper()
+	if got, ok := s.statsOf(t, subscription); ok && got.Outstanding != n {
+		t.Errorf("pubsubtest: %s: %d messages are outstanding, want %d; it has %+v", subscription, got.Outstanding, n, got)
+	}
+}
+
+// statsOf returns the counts of a subscription. The test fails where there is none: all
+// counts would be zero, which is what many a check asks for.
+func (s *Server) statsOf(t testing.TB, subscription string) (Stats, bool) {
+	t.Helper()
+	if no := s.noSubscription(subscription); no != "" {
+		t.Errorf("pubsubtest: %s", no)
+		return Stats{}, false
+	}
+	return s.Stats(subscription), true
+}
+
+// noTopic says that there is no topic of that name, and which there are; "" if there is.
+func (s *Server) noTopic(name string) string { return absent("topic", name, s.Topics()) }
+
+// noSubscription is noTopic of a subscription.
+func (s *Server) noSubscription(name string) string {
+	return absent("subscription", name, s.Subscriptions())
+}
+
+func absent(kind, name string, have []string) string {
+	if slices.Contains(have, name) {
+		return ""
+	}
+	return fmt.Sprintf("there is no %s %q; there are: %s", kind, name, listed(have))
+}
+
 // Eventually waits until ok is true of a subscription's counts, as [Server.Await] does,
-// for a minute at most, after which the test ends.
+// for a minute at most, after which the test ends. It ends at once where there is no such
+// subscription; Await is for one that is created while it waits.
 func (s *Server) Eventually(t testing.TB, subscription string, ok func(Stats) bool) {
 	t.Helper()
+	if no := s.noSubscription(subscription); no != "" {
+		t.Fatal("pubsubtest: " + no)
+	}
 	ctx, cancel := patient(t)
 	defer cancel()
 	if err := s.Await(ctx, subscription, ok); err != nil {
@@ -151,9 +195,13 @@ func (s *Server) EventuallyAcknowledged(t testing.TB, subscription string, n int
 }
 
 // EventuallyPublished waits until n messages or more were published to a topic, for a
-// minute at most, after which the test ends.
+// minute at most, after which the test ends. It ends at once where there is no such
+// topic; AwaitPublished is for one that is created while it waits.
 func (s *Server) EventuallyPublished(t testing.TB, topic string, n int64) {
 	t.Helper()
+	if no := s.noTopic(topic); no != "" {
+		t.Fatal("pubsubtest: " + no)
+	}
 	ctx, cancel := patient(t)
 	defer cancel()
 	if err := s.AwaitPublished(ctx, topic, n); err != nil {

@@ -136,6 +136,64 @@ func TestWantAcknowledged_CountsWhatIsOpen(t *testing.T) {
 	passes(1, 1, false, false)
 }
 
+func TestWantOutstanding_CountsWhatIsLeased(t *testing.T) {
+	srv := wantServer(t)
+	c := newClient(t, srv)
+	srv.PublishData(t, wantTopic, "a", "b", "c")
+	passes := func(n int64, want bool) {
+		t.Helper()
+		if v := judge(t, func(tb *verdict) { srv.WantOutstanding(tb, wantSub, n) }); (len(v.text) == 0) != want {
+			t.Errorf("said %q of %+v", v.text, srv.Stats(wantSub))
+		}
+	}
+	passes(0, true)
+	ids := pulled(c, 2) // and one waits
+	passes(2, true)
+	passes(3, false)
+	passes(1, false)
+	c.Acknowledge(wantSub, ids[0])
+	passes(1, true)
+}
+
+// A check of a misspelt name found nothing, which is what many ask for, and a wait for one
+// took a minute.
+func TestWant_FailsOfWhatDoesNotExist(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	srv := wantServer(t)
+	const gone = "projects/p/topics/gone"
+	srv.MustCreateTopic(gone)
+	if err := srv.DeleteTopic(gone); err != nil {
+		t.Fatal(err)
+	}
+	for _, no := range []string{wantTopic + "x", wantSub + "x", gone, "out", ""} {
+		for name, c := range map[string]struct {
+			check func(*verdict)
+			there string
+			waits bool
+		}{
+			"published":               {func(tb *verdict) { srv.WantPublished(tb, no) }, wantTopic, false},
+			"distinct":                {func(tb *verdict) { srv.WantDistinct(tb, no) }, wantTopic, false},
+			"acknowledged":            {func(tb *verdict) { srv.WantAcknowledged(tb, no, 0) }, wantSub, false},
+			"unacknowledged":          {func(tb *verdict) { srv.WantUnacknowledged(tb, no, 0) }, wantSub, false},
+			"outstanding":             {func(tb *verdict) { srv.WantOutstanding(tb, no, 0) }, wantSub, false},
+			"eventually":              {func(tb *verdict) { srv.Eventually(tb, no, func(pubsubtest.Stats) bool { return true }) }, wantSub, true},
+			"eventually acknowledged": {func(tb *verdict) { srv.EventuallyAcknowledged(tb, no, 0) }, wantSub, true},
+			"eventually published":    {func(tb *verdict) { srv.EventuallyPublished(tb, no, 0) }, wantTopic, true},
+			"await":                   {func(tb *verdict) { tb.Errorf("%v", srv.Await(ctx, no, func(pubsubtest.Stats) bool { return false })) }, wantSub, false},
+			"await published":         {func(tb *verdict) { tb.Errorf("%v", srv.AwaitPublished(ctx, no, 1)) }, wantTopic, false},
+		} {
+			v := judge(t, c.check)
+			if len(v.text) != 1 || v.fatal != c.waits || !strings.Contains(v.text[0], fmt.Sprintf("%q; there are: %s", no, c.there)) {
+				t.Errorf("%s of %q: said %q", name, no, v.text)
+			}
+		}
+	}
+	if v := judge(t, func(tb *verdict) { pubsubtest.New(t).WantPublished(tb, wantTopic) }); len(v.text) != 1 || !strings.Contains(v.text[0], "; there are: none") {
+		t.Errorf("an empty server: said %q", v.text)
+	}
+}
+
 func TestEventually_WaitsForWhatComes(t *testing.T) {
 	srv := wantServer(t)
 	c := newClient(t, srv)

@@ -29,7 +29,7 @@ func TestReadme_ShowsTheTestsThatRun(t *testing.T) {
 // The calls that it names are there.
 var _ = []any{
 	(*pubsubtest.Server).WantPublished, (*pubsubtest.Server).WantDistinct, (*pubsubtest.Server).Messages, (*pubsubtest.Server).WantAcknowledged,
-	(*pubsubtest.Server).WantUnacknowledged, (*pubsubtest.Server).EventuallyPublished, (*pubsubtest.Server).EventuallyAcknowledged,
+	(*pubsubtest.Server).WantUnacknowledged, (*pubsubtest.Server).WantOutstanding, (*pubsubtest.Server).EventuallyPublished, (*pubsubtest.Server).EventuallyAcknowledged,
 	(*pubsubtest.Server).Eventually, (*pubsubtest.Server).Events, (*pubsubtest.Server).Stats, (*pubsubtest.Server).Answer, (*pubsubtest.Server).Deny,
 	(*pubsubtest.Server).RefuseMessages, (*pubsubtest.Server).Order, (*pubsubtest.Server).Redeliver, (*pubsubtest.Server).Stop, (*pubsubtest.Server).Resume,
 	(*pubsubtest.Server).BreakConnections, (*pubsubtest.Server).Silence, (*pubsubtest.Server).GoAway,
