@@ -89,6 +89,9 @@ func (n *notifier) await(ctx context.Context, ok func() bool) error {
 		select {
 		case <-changed:
 		case <-ctx.Done():
+			if ok() { // It came before the end.
+				return nil
+			}
 			return context.Cause(ctx)
 		}
 	}

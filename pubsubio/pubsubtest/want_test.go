@@ -260,6 +260,22 @@ func TestRunUntil(t *testing.T) {
 	}
 }
 
+// A pipeline that does what is awaited and ends right after, as one with a Limit, could
+// fail: the wait found both that something had happened and its own end.
+func TestAwait_WhatCameBeforeTheEndCounts(t *testing.T) {
+	srv := wantServer(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	asked := 0
+	err := srv.Await(ctx, wantSub, func(pubsubtest.Stats) bool {
+		asked++
+		cancel()
+		return asked > 1
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // What is outstanding comes again, at once and with the next attempt.
 func TestRedeliver_DeliversAgainWhatIsOutstanding(t *testing.T) {
 	srv := wantServer(t)
