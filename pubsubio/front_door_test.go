@@ -21,7 +21,9 @@ import (
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/pubsubtest"
 )
 
-// Both Go packages' type is the one that Read gives and Write takes.
+// What Read gives and Write takes is the type of Google's package that this module is built
+// with. The other two have aliases of it and cannot be built here, one because this module
+// does without version 1, one because genproto has lost it: decision 0024.
 var _ *pubsubio.PubsubMessage = (*pubsubpb.PubsubMessage)(nil)
 
 func init() {
