@@ -161,7 +161,7 @@ func (q checkedQueue) Check(ctx context.Context, owner string) error {
 
 func TestSender_ChecksOnceForAnOwner(t *testing.T) {
 	q := checkedQueue{state: new(checkState)}
-	owner := t.Name()
+	owner := ownerOf(t)
 	q.state.fails.Store(true)
 	for range 2 { // until it passes
 		err := NewSender(q, owner).Check(t.Context())
@@ -196,11 +196,11 @@ func TestSender_BundlesThatStartAtOnceWaitForOneCheck(t *testing.T) {
 		q := checkedQueue{state: &checkState{gate: make(chan struct{})}}
 		errs := make(chan error, 9)
 		for range 8 {
-			go func() { errs <- NewSender(q, t.Name()).Check(t.Context()) }()
+			go func() { errs <- NewSender(q, ownerOf(t)).Check(t.Context()) }()
 		}
 		synctest.Wait()
 		ctx, cancel := context.WithCancel(t.Context())
-		go func() { errs <- NewSender(q, t.Name()).Check(ctx) }()
+		go func() { errs <- NewSender(q, ownerOf(t)).Check(ctx) }()
 		synctest.Wait()
 		cancel() // and a bundle that is cancelled waits no longer
 		if err := <-errs; !errors.Is(err, context.Canceled) {

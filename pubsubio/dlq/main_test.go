@@ -4,6 +4,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
@@ -15,6 +17,19 @@ const (
 	testSub   = "projects/p/subscriptions/letters"
 	elsewhere = "projects/p/topics/orders"
 )
+
+var (
+	owners sync.Map // by *testing.T, which is one run of a test
+	runs   atomic.Int64
+)
+
+// ownerOf is t's name for what the process keeps by name: each run of a test has another,
+// so that it finds nothing of one before (-count).
+func ownerOf(t *testing.T) string {
+	t.Helper()
+	name, _ := owners.LoadOrStore(t, fmt.Sprint(t.Name(), "#", runs.Add(1)))
+	return name.(string)
+}
 
 func TestMain(m *testing.M) {
 	flag.Parse()

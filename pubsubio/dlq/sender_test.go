@@ -116,7 +116,7 @@ func TestSender_AsksTheQueueInOrder(t *testing.T) {
 		"panic in flush": {"flush the dead-letter queue: dead-letter queue dlq.notedQueue panicked at sender_test.go:", []string{"check", "open", "offer", "offer", "flush", "drop"}},
 		"panic in drop":  {"", []string{"check", "open", "offer", "offer", "flush"}},
 	} {
-		q := notedQueue{Name: t.Name() + failAt, FailAt: failAt}
+		q := notedQueue{Name: ownerOf(t) + failAt, FailAt: failAt}
 		err := bundle(t.Context(), NewSender(q, q.Name))
 		if (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%q: error %v, want %q", failAt, err, c.want)
@@ -131,7 +131,7 @@ func TestSender_AsksTheQueueInOrder(t *testing.T) {
 // durable.
 func TestSender_FlushFailsAfterASendThatFailed(t *testing.T) {
 	for _, failAt := range []string{"open", "offer", "panic in offer"} {
-		q := notedQueue{Name: t.Name() + failAt, FailAt: failAt}
+		q := notedQueue{Name: ownerOf(t) + failAt, FailAt: failAt}
 		s := NewSender(q, q.Name)
 		failed := s.Send(t.Context(), Letter{})
 		if err := s.Flush(t.Context()); err == nil || !errors.Is(err, failed) {
@@ -145,7 +145,7 @@ func TestSender_FlushFailsAfterASendThatFailed(t *testing.T) {
 }
 
 func TestSender_WithoutALetterOpensNothing(t *testing.T) {
-	q := notedQueue{Name: t.Name()}
+	q := notedQueue{Name: ownerOf(t)}
 	s := NewSender(q, q.Name)
 	if err := s.Flush(t.Context()); err != nil {
 		t.Error(err)
@@ -157,7 +157,7 @@ func TestSender_WithoutALetterOpensNothing(t *testing.T) {
 }
 
 func TestSender_APanicOfDropAndCloseEndsNothing(t *testing.T) {
-	q := notedQueue{Name: t.Name(), FailAt: "panic in drop"}
+	q := notedQueue{Name: ownerOf(t), FailAt: "panic in drop"}
 	s := NewSender(q, q.Name)
 	if err := s.Send(t.Context(), Letter{}); err != nil {
 		t.Fatal(err)

@@ -89,7 +89,7 @@ func TestWrite_SendsEveryFailure(t *testing.T) {
 	asIs := func(_ beam.Scope, col beam.PCollection) beam.PCollection { return col }
 	for name, place := range map[string]func(beam.Scope, beam.PCollection) beam.PCollection{"global": asIs, "windowed": windowed} {
 		t.Run(name, func(t *testing.T) {
-			q := notedQueue{Name: t.Name()}
+			q := notedQueue{Name: ownerOf(t)}
 			err := onPrism(t.Context(), func(s beam.Scope) {
 				Write(s, q, place(s, beam.ParDo(s, toMisfit, beam.CreateList(s, all))))
 			})
@@ -108,7 +108,7 @@ func TestWrite_SendsEveryFailure(t *testing.T) {
 }
 
 func TestWrite_OnTheDirectRunner(t *testing.T) {
-	q := notedQueue{Name: t.Name()}
+	q := notedQueue{Name: ownerOf(t)}
 	p, s := beam.NewPipelineWithRoot()
 	Write(s, q, beam.ParDo(s, toMisfit, beam.Create(s, "a", "b")))
 	if _, err := direct.Execute(t.Context(), p); err != nil {
@@ -121,7 +121,7 @@ func TestWrite_OnTheDirectRunner(t *testing.T) {
 }
 
 func TestWrite_ABundleThatFailsDropsItsLetters(t *testing.T) {
-	q := notedQueue{Name: t.Name()}
+	q := notedQueue{Name: ownerOf(t)}
 	err := onPrism(t.Context(), func(s beam.Scope) {
 		Write(s, q, beam.ParDo(s, failAtLast, beam.Create(s, "a", "b", "last")))
 	})
@@ -133,7 +133,7 @@ func TestWrite_ABundleThatFailsDropsItsLetters(t *testing.T) {
 
 func TestWrite_AQueueThatFailsFailsTheJob(t *testing.T) {
 	for _, at := range []string{"check", "open", "offer", "flush"} {
-		q := notedQueue{Name: t.Name() + at, FailAt: at}
+		q := notedQueue{Name: ownerOf(t) + at, FailAt: at}
 		err := onPrism(t.Context(), func(s beam.Scope) {
 			Write(s, q, beam.ParDo(s, toMisfit, beam.Create(s, "a")))
 		})

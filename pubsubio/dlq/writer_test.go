@@ -22,7 +22,7 @@ import (
 )
 
 // fixture is a server with a dead-letter topic, and a queue to it that the end of the
-// test closes. The test's name is the owner.
+// test closes. The owner is ownerOf(t).
 func fixture(t *testing.T, adjust ...func(*Config)) (*pubsubtest.Server, Config) {
 	t.Helper()
 	srv := pubsubtest.New(t)
@@ -33,7 +33,7 @@ func fixture(t *testing.T, adjust ...func(*Config)) (*pubsubtest.Server, Config)
 		f(&cfg)
 	}
 	t.Cleanup(func() {
-		if err := cfg.Close(t.Name()); err != nil {
+		if err := cfg.Close(ownerOf(t)); err != nil {
 			t.Error(err)
 		}
 	})
@@ -42,7 +42,7 @@ func fixture(t *testing.T, adjust ...func(*Config)) (*pubsubtest.Server, Config)
 
 func opened(t *testing.T, cfg Config) Writer {
 	t.Helper()
-	w, err := cfg.Open(t.Context(), t.Name())
+	w, err := cfg.Open(t.Context(), ownerOf(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestWriter_FlushReturnsOnceAllIsStored(t *testing.T) {
 	if n := len(stored(srv)); n != 250 {
 		t.Errorf("%d of 250 letters are stored", n)
 	}
-	s := stats.ForQueue(t.Name())
+	s := stats.ForQueue(ownerOf(t))
 	if _, _, longest := s.Flushes.Load(); s.Published.Load() != 250 || s.Outstanding() != 0 || longest <= 0 {
 		t.Errorf("counted %d, outstanding %d, longest %v", s.Published.Load(), s.Outstanding(), longest)
 	}
@@ -109,7 +109,7 @@ func TestWriter_WriteThroughStoresEachLetterBeforeOfferReturns(t *testing.T) {
 	if err := w.Flush(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if got := stats.ForQueue(t.Name()).Published.Load(); got != 20 {
+	if got := stats.ForQueue(ownerOf(t)).Published.Load(); got != 20 {
 		t.Errorf("counted %d", got)
 	}
 }
@@ -166,7 +166,7 @@ func TestWriter_AnOutageFailsTheBundleAndDropsNothing(t *testing.T) {
 			offer(t, w, numbered(0), numbered(1))
 			expectError(t, w.Flush(t.Context()), "dlq: publish to "+testTopic+": gave up waiting for answers: dlq.Config.FlushTimeout (1s) is over; the last attempt, for "+testTopic)
 			w.Drop()
-			if n := stats.ForQueue(t.Name()).Published.Load(); n != 0 {
+			if n := stats.ForQueue(ownerOf(t)).Published.Load(); n != 0 {
 				t.Errorf("%d letters count as published", n)
 			}
 			c.end(srv)
@@ -236,7 +236,7 @@ func TestWriter_AnAttemptMayTakeMostOfFlushTimeout(t *testing.T) {
 	if err := w.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := cfg.Close(t.Name()); err != nil {
+	if err := cfg.Close(ownerOf(t)); err != nil {
 		t.Error(err)
 	}
 	if first, second := <-d.attempts, <-d.attempts; first < 39*time.Minute || first > 41*time.Minute || second < 39*time.Minute {
@@ -294,7 +294,7 @@ func TestWriter_FlushFailsAfterAnOfferThatFailed(t *testing.T) {
 	if err := w.Flush(t.Context()); err == nil || !errors.Is(err, failed) {
 		t.Errorf("Flush returned %v after %v", err, failed)
 	}
-	if n := stats.ForQueue(t.Name()).Published.Load(); n != 0 {
+	if n := stats.ForQueue(ownerOf(t)).Published.Load(); n != 0 {
 		t.Errorf("%d letters count as published", n)
 	}
 }
@@ -330,7 +330,7 @@ func TestWriter_DropLetsGoOfWhatWasNotSent(t *testing.T) {
 	offer(t, w, numbered(0))
 	w.Drop()
 	w.Drop()
-	if err := cfg.Close(t.Name()); err != nil { // ends what was on the wire
+	if err := cfg.Close(ownerOf(t)); err != nil { // ends what was on the wire
 		t.Error(err)
 	}
 	if n := srv.Published(testTopic); n != 0 {
@@ -436,7 +436,7 @@ func TestWriter_ALetterOfAnySizeArrives(t *testing.T) {
 	if found != 2 || len(byID) != 2 || srv.Published(testTopic) != 2+3+2 {
 		t.Errorf("%d of 2 are whole, %d ids, %d messages", found, len(byID), srv.Published(testTopic))
 	}
-	if got := stats.ForQueue(t.Name()).Published.Load(); got != 4 {
+	if got := stats.ForQueue(ownerOf(t)).Published.Load(); got != 4 {
 		t.Errorf("%d letters are counted", got)
 	}
 }
@@ -445,12 +445,12 @@ func TestWriter_ALetterOfAnySizeArrives(t *testing.T) {
 // told.
 func TestConfig_OpenTellsWhatIsWrongWithTheCredentials(t *testing.T) {
 	cfg := Config{Topic: testTopic, ServiceAccountKeyFile: "/no/such/secret.json"}
-	_, err := cfg.Open(t.Context(), t.Name())
+	_, err := cfg.Open(t.Context(), ownerOf(t))
 	expectError(t, err, "dlq: dead-letter topic "+testTopic, "read the service account key file on this worker")
 	if strings.Contains(err.Error(), "secret") {
 		t.Errorf("the error names the path: %v", err)
 	}
-	expectError(t, cfg.Check(t.Context(), t.Name()), "read the service account key file on this worker")
+	expectError(t, cfg.Check(t.Context(), ownerOf(t)), "read the service account key file on this worker")
 }
 
 // Two transforms share nothing, though they send to one topic.
