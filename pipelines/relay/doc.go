@@ -18,7 +18,9 @@
 //
 // With --output_topic_attribute each message goes to the topic whose full name is in
 // that attribute. Topics and subscriptions must exist, unless --create_topics and
-// --create_subscriptions have missing ones created.
+// --create_subscriptions have missing ones created. That, the permissions and that nothing
+// would come round again is looked at before anything is done; a topic that is missing and
+// that only an attribute names fails the relay when its first message comes.
 //
 // # Filter
 //
@@ -40,7 +42,9 @@
 //
 // A message that the service can never take, which is rare for one that it has
 // delivered, fails the relay; --failure_policy drops it, or sends it to the
-// --dead_letter_topic, in an envelope with the reason.
+// --dead_letter_topic, in an envelope with the reason. So does a message whose
+// --output_topic_attribute holds no topic. An ordering key that would be lost is no such
+// reason, and fails the relay whatever the policy.
 //
 // # When it ends
 //

@@ -2,6 +2,7 @@ package program
 
 import (
 	"context"
+	"errors"
 
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/check"
 )
@@ -19,7 +20,11 @@ func Check(ctx context.Context, u Use) (check.Report, error) {
 		return check.Report{}, &saidError{u.Say(err.Error()), err}
 	}
 	r = u.InFlags(r)
-	return r, r.Err()
+	err = r.Err()
+	if u.Judge != nil {
+		err = errors.Join(err, u.Judge(r))
+	}
+	return r, err
 }
 
 // A saidError is an error in the words of the flags.

@@ -25,6 +25,7 @@ type Common struct {
 	Help bool
 	// Given are the flags that were given, Beam's too.
 	Given map[string]bool
+	empty []string // of those, texts that are empty
 }
 
 // CommonFlags are the names of the flags that Define defines, for a manual. --help
@@ -47,6 +48,11 @@ func (c *Common) Define(fs *flag.FlagSet) {
 func (c *Common) Parse(fs *flag.FlagSet, args []string) error {
 	given, help, err := parse(fs, args)
 	c.Given, c.Help = given, help
+	fs.Visit(func(f *flag.Flag) {
+		if g, ok := f.Value.(flag.Getter); ok && g.Get() == "" {
+			c.empty = append(c.empty, f.Name)
+		}
+	})
 	if flag.Lookup("dry_run") != nil { // Beam's, of Dataflow, is this one.
 		_ = flag.Set("dry_run", strconv.FormatBool(c.DryRun))
 	}
@@ -54,7 +60,12 @@ func (c *Common) Parse(fs *flag.FlagSet, args []string) error {
 }
 
 // Faults records in f what is wrong with the flags that no configuration checks.
-func (c *Common) Faults(f *options.Faults) { OutputFaults(f, "report", c.Report) }
+func (c *Common) Faults(f *options.Faults) {
+	for _, name := range c.empty { // As of a variable of a shell that is not set.
+		f.Add("--"+name, `""`, "must not be empty: leave the flag out for its default")
+	}
+	OutputFaults(f, "report", c.Report)
+}
 
 // OutputFaults records in f that the file that a flag names cannot be written to
 // where it is: found out after an hour's run, it would be too late.

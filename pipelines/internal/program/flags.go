@@ -40,7 +40,11 @@ func parse(fs *flag.FlagSet, args []string) (given map[string]bool, help bool, e
 	var faults []error
 	for len(args) > 0 {
 		err := fs.Parse(args)
-		args = fs.Args()
+		if err != nil && len(fs.Args()) == len(args) {
+			args = args[1:] // What has no flag's form, package flag does not step over.
+		} else {
+			args = fs.Args()
+		}
 		switch {
 		case errors.Is(err, flag.ErrHelp):
 			help = true

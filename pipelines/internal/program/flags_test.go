@@ -35,11 +35,13 @@ func parseAll(args ...string) (*parsed, error) {
 }
 
 func TestParse_ReportsEveryFaultAtOnce(t *testing.T) {
-	_, err := parseAll("--n=x", "stray", "--no_such_flag", "--parallelism=many", "--names=a")
+	_, err := parseAll("--n=x", "stray", "--no_such_flag", "---n=1", "--=2", "--parallelism=many", "--names=a")
 	want := []string{
 		`invalid value "x" for flag -n: parse error`,
 		`unexpected argument: "stray"`,
 		`flag provided but not defined: -no_such_flag`,
+		`bad flag syntax: ---n=1`,
+		`bad flag syntax: --=2`,
 		`invalid value "many" for flag -parallelism: parse error`,
 	}
 	if err == nil || !slices.Equal(strings.Split(err.Error(), "\n"), want) {
@@ -93,6 +95,21 @@ func TestRunner_HasTwoNames(t *testing.T) {
 		if Runner() != want || (f.Err() == nil) != (want == "prism") {
 			t.Errorf("--runner=%s is %s, want %s; %v", name, Runner(), want, f.Err())
 		}
+	}
+}
+
+// A flag that is there and empty, as of a shell's variable that is not set, is not one that
+// is left out.
+func TestCommon_EmptyFlagsAreFaults(t *testing.T) {
+	p, err := parseAll("--emulator_endpoint=", "--report=", "--names=")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var f options.Faults
+	p.Faults(&f)
+	want := "--emulator_endpoint: \"\": must not be empty: leave the flag out for its default\n--report: \"\": must not be empty: leave the flag out for its default"
+	if err := f.Err(); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"io"
+	"sync/atomic"
 )
 
 // A Frame is what every program does around its own work.
@@ -45,7 +46,13 @@ func (f Frame) Run(ctx context.Context, stdout, stderr io.Writer) int {
 	screen := NewConsole(stderr)
 	defer screen.Close()
 	LogTo(screen, f.Common.Verbose)
-	ctx, done := UntilInterrupted(ctx, screen, f.Stopping)
+	var working atomic.Bool
+	ctx, done := UntilInterrupted(ctx, screen, func() string {
+		if !working.Load() {
+			return "nothing was begun"
+		}
+		return f.Stopping()
+	})
 	defer done()
 	// On Dataflow the flag is Beam's own.
 	if f.Common.DryRun && Runner() != "dataflow" {
@@ -53,6 +60,7 @@ func (f Frame) Run(ctx context.Context, stdout, stderr io.Writer) int {
 		if code != ExitDone || f.Rehearse == nil {
 			return code
 		}
+		working.Store(true)
 		return f.Rehearse(ctx, screen)
 	}
 	if f.ChecksFirst {
@@ -60,5 +68,6 @@ func (f Frame) Run(ctx context.Context, stdout, stderr io.Writer) int {
 			return code
 		}
 	}
+	working.Store(true)
 	return f.Work(ctx, screen)
 }

@@ -21,6 +21,9 @@ type Plan struct {
 // settings. It changes nothing, and returns the exit code.
 func (p Plan) DryRun(ctx context.Context, u Use, stdout, stderr io.Writer) int {
 	report, err := Check(ctx, u)
+	if err != nil && ctx.Err() != nil {
+		return ExitInterrupted
+	}
 	if err != nil {
 		fmt.Fprintf(stderr, "%s cannot run as it is told:\n%v\n", p.Name, err)
 		return ExitFailed

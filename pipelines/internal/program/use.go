@@ -29,6 +29,9 @@ type Use struct {
 	// they have then; nil where they leave nothing. Its error says that the service does
 	// not answer.
 	Complete func(context.Context) (Use, error)
+	// Judge says what the program refuses of what was found, beside what keeps any pipeline
+	// from running; nil refuses nothing more.
+	Judge func(check.Report) error
 	// Fault joins what is wrong with the flags by themselves, in their words; nil if
 	// nothing is.
 	Fault error

@@ -1,8 +1,6 @@
 package relay
 
 import (
-	"errors"
-
 	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/routed"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/sink"
@@ -12,27 +10,14 @@ import (
 // ordering keys, of messages and of those that know their topic.
 func init() {
 	sink.RegisterEncoder(republish)
-	sink.RegisterEncoder(republishWithKey)
 	sink.RegisterEncoder(republishWithoutKey)
 	sink.RegisterEncoder(republishRouted)
-	sink.RegisterEncoder(republishRoutedWithKey)
 	sink.RegisterEncoder(republishRoutedWithoutKey)
 }
 
-// errOrderingKey is what republish returns: the sink refuses such a message too,
-// and does not know what a user of the relay can do about it.
-var errOrderingKey = errors.New("the message has an ordering key: --ordering keeps the order of a key's messages, --drop_ordering_keys publishes them without their keys")
-
-// republish is a message as the service takes it from a publisher.
+// republish is a message as the service takes it from a publisher. One that has an ordering
+// key fails the relay, where the sink does not keep the order of keys: no policy may drop it.
 func republish(m *pubsubio.Message) (*pubsubio.Message, error) {
-	if m.OrderingKey != "" {
-		return nil, errOrderingKey
-	}
-	return m.Republishable(), nil
-}
-
-// republishWithKey is republish for --ordering.
-func republishWithKey(m *pubsubio.Message) (*pubsubio.Message, error) {
 	return m.Republishable(), nil
 }
 
@@ -43,20 +28,25 @@ func republishWithoutKey(m *pubsubio.Message) (*pubsubio.Message, error) {
 	return out, nil
 }
 
-func republishRouted(r routed.Message) (*pubsubio.Message, error) { return republish(r.Message) }
-func republishRoutedWithKey(r routed.Message) (*pubsubio.Message, error) {
-	return republishWithKey(r.Message)
+func republishRouted(r routed.Message) (*pubsubio.Message, error) {
+	m, err := routed.Encode(r)
+	if err != nil {
+		return nil, err
+	}
+	return republish(m)
 }
+
 func republishRoutedWithoutKey(r routed.Message) (*pubsubio.Message, error) {
-	return republishWithoutKey(r.Message)
+	m, err := routed.Encode(r)
+	if err != nil {
+		return nil, err
+	}
+	return republishWithoutKey(m)
 }
 
 // encoder returns that of s.
 func (s settings) encoder() sink.EncodeFunc[*pubsubio.Message] {
-	switch {
-	case s.ordering:
-		return republishWithKey
-	case s.dropKeys:
+	if s.dropKeys {
 		return republishWithoutKey
 	}
 	return republish
@@ -64,10 +54,7 @@ func (s settings) encoder() sink.EncodeFunc[*pubsubio.Message] {
 
 // routedEncoder is encoder for messages that know their topic.
 func (s settings) routedEncoder() sink.EncodeFunc[routed.Message] {
-	switch {
-	case s.ordering:
-		return republishRoutedWithKey
-	case s.dropKeys:
+	if s.dropKeys {
 		return republishRoutedWithoutKey
 	}
 	return republishRouted

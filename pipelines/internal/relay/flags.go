@@ -200,6 +200,7 @@ var asFlags = strings.NewReplacer(
 	"options.Limit.StopWhenIdle", "--stop_when_idle",
 	"beside EmulatorEndpoint", "beside --emulator_endpoint",
 	"; use Splits to read it in parallel", "",
+	"set options.Publisher.EnableMessageOrdering, or clear the key", "--ordering keeps the order of a key's messages, --drop_ordering_keys publishes them without their keys",
 )
 
 // plan is what --dry_run prints.

@@ -22,7 +22,9 @@ func Run(ctx context.Context, manual string, args []string, stdout, stderr io.Wr
 		Validate: func() error { return errors.Join(faults, s.validate()) },
 		Stopping: stopping,
 		Use:      s.use,
-		Plan:     s.plan,
+		// Workers elsewhere may reach what this process does not.
+		ChecksFirst: !s.embedded && program.RunsHere(),
+		Plan:        s.plan,
 		Work: func(ctx context.Context, screen *program.Console) int {
 			if s.embedded {
 				return runEmbedded(ctx, s, stdout, screen)
@@ -69,7 +71,7 @@ func conclude(ctx context.Context, s settings, r report, check *verdict, err err
 	}
 	switch {
 	case err != nil:
-		return program.Failed(stderr, "relay", err)
+		return program.Failed(stderr, "relay", errors.New(s.use().Say(err.Error())))
 	case interrupted:
 		fmt.Fprintln(stdout, farewell)
 		return program.ExitInterrupted

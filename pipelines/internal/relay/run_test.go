@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -256,6 +257,98 @@ func TestConclude_ExitCodes(t *testing.T) {
 			}
 			if code == program.ExitFailed && strings.Contains(stdout.String(), "interrupted: ") {
 				t.Errorf("promises a clean end:\n%s", stdout.String())
+			}
+		})
+	}
+}
+
+// No policy for messages that the service refuses drops one for its ordering key.
+func TestRelay_NoPolicyDropsAnOrderingKey(t *testing.T) {
+	srv := newServer(t)
+	mustPublish(t, srv, &pubsubio.Message{Data: []byte("in order"), OrderingKey: "k"})
+	o := runRelay(t.Context(), t, relayArgs(srv, "--max_messages=1", "--failure_policy=drop")...)
+	o.MustEnd(t, program.ExitFailed)
+	srv.WantUnacknowledged(t, inSub, 1)
+}
+
+// What is missing is told before anything is done, be it a seek or a subscription.
+func TestRelay_NothingIsHalfDone(t *testing.T) {
+	srv := newServer(t)
+	publish(t, srv, inTopic, 10)
+	for name, args := range map[string][]string{
+		"topic":             {"--output_topic=projects/p/topics/mistyped", "--start_position=latest"},
+		"dead-letter topic": {"--output_topic=" + outTopic, "--dead_letter_topic=projects/p/topics/mistyped", "--start_position=latest"},
+		"and creates":       {"--output_topic=projects/p/topics/mistyped", "--input_subscriptions=projects/p/subscriptions/new", "--create_subscriptions=" + inTopic},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := runRelay(t.Context(), t, append([]string{"--emulator_endpoint=" + srv.Endpoint(), "--input_subscriptions=" + inSub, "--stop_when_idle=1s"}, args...)...)
+			o.MustEnd(t, program.ExitFailed)
+			if !strings.Contains(o.Stderr, "projects/p/topics/mistyped does not exist") {
+				t.Errorf("said %s", o.Stderr)
+			}
+			srv.WantUnacknowledged(t, inSub, 10)
+			if slices.Contains(srv.Subscriptions(), "projects/p/subscriptions/new") {
+				t.Error("a subscription was created")
+			}
+		})
+	}
+}
+
+// A server that is not there is told in seconds, not after the patience of a source.
+func TestRelay_AnAbsentServerIsToldAtOnce(t *testing.T) {
+	srv := newServer(t)
+	srv.Stop()
+	o := runRelay(t.Context(), t, relayArgs(srv)...)
+	o.MustEnd(t, program.ExitFailed)
+	if !strings.Contains(o.Stderr, "has not answered within 5s") {
+		t.Errorf("said %s", o.Stderr)
+	}
+}
+
+// Messages that are published to the topic that is read come round for ever.
+func TestRelay_CirclesAreRefused(t *testing.T) {
+	srv := newServer(t)
+	publish(t, srv, inTopic, 1)
+	for flag, args := range map[string][]string{
+		"--output_topic":      {"--output_topic=" + inTopic},
+		"--dead_letter_topic": {"--output_topic=" + outTopic, "--dead_letter_topic=" + inTopic},
+	} {
+		for _, dry := range [][]string{nil, {"--dry_run"}} {
+			o := runRelay(t.Context(), t, slices.Concat([]string{"--emulator_endpoint=" + srv.Endpoint(), "--input_subscriptions=" + inSub}, args, dry)...)
+			o.MustEnd(t, program.ExitFailed)
+			if !strings.Contains(o.Stderr, flag+": "+inTopic+" is the topic of "+inSub+", which is read") {
+				t.Errorf("said %s", o.Stderr)
+			}
+		}
+	}
+	srv.WantUnacknowledged(t, inSub, 1)
+}
+
+// Who publishes writes the attribute: one message with a bad one does not stop the others,
+// where a policy says what becomes of it.
+func TestRelay_APolicyDisposesOfMessagesWithoutATopic(t *testing.T) {
+	for _, tc := range []struct {
+		policy  string
+		code    int
+		letters int64
+	}{
+		{"--failure_policy=fail", program.ExitFailed, 0},
+		{"--failure_policy=drop", program.ExitDone, 0},
+		{"--dead_letter_topic=" + in2Topic, program.ExitDone, 2},
+	} {
+		t.Run(tc.policy, func(t *testing.T) {
+			srv := newServer(t)
+			mustPublish(t, srv,
+				&pubsubio.Message{Data: []byte("bad"), Attributes: map[string]string{"to": "nonsense"}},
+				&pubsubio.Message{Data: []byte("none")},
+				&pubsubio.Message{Data: []byte("good"), Attributes: map[string]string{"to": outTopic}})
+			o := runRelay(t.Context(), t, "--emulator_endpoint="+srv.Endpoint(), "--input_subscriptions="+inSub, "--output_topic_attribute=to", "--max_messages=3", tc.policy)
+			o.MustEnd(t, tc.code)
+			if tc.code == program.ExitDone {
+				srv.WantPublished(t, outTopic, "good")
+			}
+			if n := srv.Published(in2Topic); n != tc.letters {
+				t.Errorf("%d letters, want %d", n, tc.letters)
 			}
 		})
 	}
