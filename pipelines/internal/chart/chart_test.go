@@ -108,6 +108,36 @@ func TestTicks_AreFew(t *testing.T) {
 	}
 }
 
+// An event time is somebody else's text: the start of the year 1 beside today was 6e11
+// ticks, a tenth of a second apart, as 2025 years are no time.Duration.
+func TestTicks_OfFarTimesAreFewToo(t *testing.T) {
+	for _, from := range []time.Time{{}, time.UnixMilli(-9_223_372_036_854_775), time.Date(1677, 1, 1, 0, 0, 0, 0, time.UTC), noon} {
+		for _, to := range []time.Time{noon.Add(time.Minute), noon.AddDate(1, 2, 0), noon.AddDate(4, 0, 0), noon.AddDate(290, 0, 0), noon.AddDate(800, 0, 0), time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), time.UnixMilli(9_223_372_036_854_775)} {
+			least, most := onAxis(from), onAxis(to)
+			ticks := timeTicks(least, most)
+			if len(ticks) < 2 || len(ticks) > mostTicks {
+				t.Errorf("%v to %v has %d ticks", from, to, len(ticks))
+			}
+			for i, tick := range ticks {
+				if tick.Value < least || tick.Value > most || tick.Label == "" || i > 0 && tick.Value <= ticks[i-1].Value {
+					t.Errorf("%v to %v: %+v", from, to, tick)
+				}
+			}
+		}
+	}
+}
+
+func TestOverTime_DrawsFarTimes(t *testing.T) {
+	svg := drawn(t, func(path string) error {
+		return OverTime(path, "", "", []Line{{Name: "eu", Times: []time.Time{{}, noon}, Counts: []int64{1, 2}}})
+	})
+	for _, want := range []string{">500<", ">1000<", ">2000<"} {
+		if !strings.Contains(svg, want) {
+			t.Errorf("no %q in the chart", want)
+		}
+	}
+}
+
 func TestDurationLabel(t *testing.T) {
 	for _, tc := range []struct {
 		m    float64
