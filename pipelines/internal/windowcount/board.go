@@ -160,7 +160,7 @@ func (b *board) last(n int) (windows []windowReport, all int64) {
 	defer b.mu.Unlock()
 	spans := slices.SortedFunc(maps.Keys(b.windows), bySpan)
 	for _, w := range spans[max(len(spans)-n, 0):] {
-		windows = append(windows, windowReport{Start: w.start, End: w.end, Counts: maps.Clone(b.windows[w])})
+		windows = append(windows, windowReport{Start: instant{w.start}, End: instant{w.end}, Counts: maps.Clone(b.windows[w])})
 	}
 	return windows, int64(len(spans)) + b.left
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/core/graph/window"
@@ -70,11 +69,11 @@ type countedFn struct {
 
 // A countMessage is what is published.
 type countMessage struct {
-	Start time.Time `json:"window_start"`
-	End   time.Time `json:"window_end"`
-	By    string    `json:"by"`
-	Label string    `json:"label"`
-	Count int       `json:"count"`
+	Start instant `json:"window_start"`
+	End   instant `json:"window_end"`
+	By    string  `json:"by"`
+	Label string  `json:"label"`
+	Count int     `json:"count"`
 }
 
 // ProcessElement is called with what a window counts of a label, again for late ones.
@@ -89,7 +88,7 @@ func (fn *countedFn) ProcessElement(w beam.Window, label string, n int, emit fun
 	}
 	at := span{interval.Start.ToTime().UTC(), interval.End.ToTime().UTC()}
 	b.add(at, label, int64(n))
-	data, err := json.Marshal(countMessage{Start: at.start, End: at.end, By: fn.By, Label: label, Count: n})
+	data, err := json.Marshal(countMessage{Start: instant{at.start}, End: instant{at.end}, By: fn.By, Label: label, Count: n})
 	if err != nil {
 		return err
 	}

@@ -33,8 +33,8 @@ type report struct {
 }
 
 type windowReport struct {
-	Start  time.Time        `json:"start"`
-	End    time.Time        `json:"end"`
+	Start  instant          `json:"start"`
+	End    instant          `json:"end"`
 	Counts map[string]int64 `json:"counts"`
 }
 

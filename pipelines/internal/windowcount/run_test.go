@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -140,6 +141,35 @@ func TestWindowcount_FixedWindowsByAttribute(t *testing.T) {
 		if !bytes.Contains(drawn, []byte(text)) {
 			t.Errorf("no %q in the plot", text)
 		}
+	}
+}
+
+// One message says that it is of the year 1, another of the year 12000: no time.Duration
+// has the years between, and JSON has no year of five digits. Both were the end of a run.
+func TestWindowcount_FarEventTimes(t *testing.T) {
+	srv := newServer(t)
+	for _, at := range []string{"0001-01-01T00:00:00Z", "316536681600000"} {
+		if _, err := srv.Publish(topic, message.New(nil).WithAttribute("region", "eu").WithAttribute("at", at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	plot := filepath.Join(t.TempDir(), "counts.svg")
+	o := countAt(t.Context(), t, srv, append(byRegion, "--max_messages=2", "--output_topic="+outTopic, "--plot="+plot)...)
+	o.MustEnd(t, program.ExitDone)
+	var starts []string
+	for _, m := range srv.Messages(outTopic) {
+		var c countMessage
+		if err := json.Unmarshal(m.Data, &c); err != nil || c.Count != 1 {
+			t.Errorf("%s: %v", m.Data, err)
+		}
+		starts = append(starts, c.Start.Format(time.RFC3339))
+	}
+	slices.Sort(starts)
+	if want := "[0001-01-01T00:00:00Z 12000-08-25T00:00:00Z]"; fmt.Sprint(starts) != want || len(o.Report.Windows) != 2 || o.Report.Windows[1].Start.Year() != 12000 {
+		t.Errorf("published windows from %v on, want %s; report %+v", starts, want, o.Report)
+	}
+	if _, err := os.Stat(plot); err != nil {
+		t.Error(err)
 	}
 }
 
