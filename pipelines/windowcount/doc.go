@@ -18,7 +18,12 @@
 // --window alone cuts time into windows of that length. With --every a window of that
 // length begins that often, and a message counts in each window that it lies in. The
 // event time is the publish time, or what an attribute says (--timestamp_attribute), as
-// RFC 3339 or in milliseconds since the Unix epoch.
+// RFC 3339 or in milliseconds since the Unix epoch. --bad_timestamp says what becomes of a
+// message that lacks the attribute, or has something else in it:
+//
+//	fail          windowcount ends, and the message stays in the subscription
+//	drop          it is acknowledged and not counted; how many were is told at the end
+//	publish_time  it counts by its publish time; how many did is told at the end
 //
 // A window counts once the watermark has passed its end: --watermark_lag after it, where
 // nothing is waiting to be read.
@@ -41,7 +46,8 @@
 //	{"window_start":"2026-01-02T03:04:00Z","window_end":"2026-01-02T03:05:00Z","by":"region","label":"eu-west","count":1234}
 //
 // A message that has no such attribute, or no ordering key, counts under the empty
-// label.
+// label. Times are RFC 3339; beyond the years 0 to 9999 they have a sign and six digits for
+// the year, as ISO 8601 writes them.
 //
 // It runs on prism, Beam's local runner: the table and the plot are in its own process.
 // Prism keeps windows in memory: if the process dies, what was acknowledged and had not

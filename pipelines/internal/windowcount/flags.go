@@ -21,6 +21,7 @@ type settings struct {
 	byKey              bool
 	window, every      time.Duration
 	timestampAttribute string
+	badTimestamp       string
 	watermarkLag       time.Duration
 	late               string
 	lateness           time.Duration
@@ -38,7 +39,7 @@ const (
 
 var sections = []program.Section{
 	{Title: "What to count", Flags: []string{"input_subscriptions", "by_attribute", "by_ordering_key"}},
-	{Title: "In which windows", Flags: []string{"window", "every", "timestamp_attribute", "watermark_lag", "late", "allowed_lateness"}},
+	{Title: "In which windows", Flags: []string{"window", "every", "timestamp_attribute", "bad_timestamp", "watermark_lag", "late", "allowed_lateness"}},
 	{Title: "What to write", Flags: []string{"output_topic", "plot", "top"}},
 	{Title: "When to end", Flags: []string{"max_messages", "max_duration", "stop_when_idle"}},
 	{Title: "As every program here", Flags: program.CommonFlags},
@@ -53,6 +54,7 @@ func ownFlags(s *settings) *flag.FlagSet {
 	fs.DurationVar(&s.window, "window", time.Minute, "`length` of a window, as 1m or 1h")
 	fs.DurationVar(&s.every, "every", 0, "`time` between the beginnings of two windows (default: the length of one, so that none overlap)")
 	fs.StringVar(&s.timestampAttribute, "timestamp_attribute", "", "`key` of the attribute that holds the event time (default: the publish time)")
+	fs.StringVar(&s.badTimestamp, "bad_timestamp", badFail, "what becomes of a message without that attribute, or with none that is a time: fail, drop or publish_time, see above")
 	fs.DurationVar(&s.watermarkLag, "watermark_lag", 10*time.Second, "by how much `time` a message may come out of order and not be late")
 	fs.StringVar(&s.late, "late", lateDrop, "what becomes of late messages: drop, discard or accumulate, see above")
 	fs.DurationVar(&s.lateness, "allowed_lateness", 0, "for how much `time` after its end a window takes late messages, beside --late=discard or accumulate")
@@ -109,6 +111,7 @@ func (s settings) windowFaults(f *options.Faults) {
 	} else if s.every != 0 && s.window/s.every > maxOverlap {
 		f.Add("--every", s.every, fmt.Sprintf("must be at least a %dth of --window: each message counts in that many windows", maxOverlap))
 	}
+	s.badTimestampFaults(f)
 	switch s.late {
 	case lateDrop:
 		if s.lateness != 0 {
@@ -161,7 +164,7 @@ func (s settings) plan() program.Plan {
 	}
 	eventTime := "publish time"
 	if s.timestampAttribute != "" {
-		eventTime = "attribute " + s.timestampAttribute
+		eventTime = "attribute " + s.timestampAttribute + "; without one that is a time: " + s.badTimestamp
 	}
 	late := s.late
 	if s.lateness > 0 {

@@ -23,6 +23,8 @@ func TestFlags_EachFault(t *testing.T) {
 		"late":               {append(good, "--late=never"), `--late: "never": must be drop, discard or accumulate`},
 		"lateness with drop": {append(good, "--allowed_lateness=1m"), "--allowed_lateness: 1m0s: must have --late=discard or --late=accumulate beside it"},
 		"late without it":    {append(good, "--late=discard"), "--allowed_lateness: 0s: must be at least 1ms beside --late=discard"},
+		"bad timestamp":      {append(good, "--timestamp_attribute=at", "--bad_timestamp=ignore"), "--bad_timestamp: ignore: must be fail, drop or publish_time"},
+		"no timestamp":       {append(good, "--bad_timestamp=drop"), "--bad_timestamp: drop: must have --timestamp_attribute beside it: every message has a publish time"},
 		"lag":                {append(good, "--watermark_lag=-1s"), "--watermark_lag: -1s: must be at least 1ms"},
 		"output":             {append(good, "--output_topic=out"), `--output_topic: topic "out": must have the form projects/<project>/topics/<id>`},
 		"top":                {append(good, "--top=7"), "--top: 7: must be 1 to 6: more cannot be told apart"},

@@ -101,6 +101,7 @@ func sourceConfig(s settings) source.Config {
 		Subscriptions:         source.From(s.subscriptions...),
 		Limit:                 s.limit,
 		TimestampAttribute:    s.timestampAttribute,
+		OnDecodeFailure:       s.onBadTimestamp(),
 		WatermarkLag:          s.watermarkLag,
 		EmulatorEndpoint:      s.Connection.EmulatorEndpoint,
 		Endpoint:              s.Connection.Endpoint,
@@ -122,7 +123,7 @@ func sinkConfig(s settings) sink.Config {
 // build adds the pipeline to scope; b is told what it counts, until forget.
 func build(scope beam.Scope, s settings, b *board) (forget func(), err error) {
 	nonce := uuid.NewString()
-	messages, err := source.TryRead(scope, sourceConfig(s), source.Message)
+	messages, err := read(scope, s)
 	if err != nil {
 		return nil, err
 	}

@@ -23,6 +23,9 @@ type report struct {
 	Read         int64 `json:"read"`
 	Acknowledged int64 `json:"acknowledged"`
 	Published    int64 `json:"published"`
+	// BadTimestamps is how many came without a usable --timestamp_attribute: what
+	// --bad_timestamp=drop has dropped, or publish_time has counted by that.
+	BadTimestamps int64 `json:"bad_timestamps"`
 	// Late is how many were too late to be counted, once for each window they lie in.
 	// It is null where the program has failed, as it is not known then.
 	Late    *int64  `json:"late"`
@@ -39,7 +42,7 @@ type windowReport struct {
 }
 
 func newReport(b *board, c pubsubio.Counts, elapsed time.Duration, failed bool) report {
-	r := report{Read: c.Read, Acknowledged: c.Acknowledged, Published: c.Published, Seconds: elapsed.Seconds()}
+	r := report{Read: c.Read + c.DecodeFailures, Acknowledged: c.Acknowledged, Published: c.Published, BadTimestamps: c.DecodeFailures, Seconds: elapsed.Seconds()}
 	if late := b.late(); !failed {
 		r.Late = &late
 	}
@@ -59,6 +62,9 @@ func (r report) print(w io.Writer, s settings, v view, columns int) {
 		t.Count("counts published", r.Published)
 	}
 	t.Count("windows", r.WindowCount)
+	if s.timestampAttribute != "" {
+		t.Count("bad timestamps", r.BadTimestamps)
+	}
 	if r.Late != nil {
 		t.Count("late", *r.Late)
 	}

@@ -75,6 +75,8 @@ func conclude(ctx context.Context, s settings, b *board, c pubsubio.Counts, elap
 	interrupted := ctx.Err() != nil && errors.Is(err, pubsubio.ErrStopped)
 	if interrupted {
 		err = nil
+	} else if err != nil {
+		err = sayInFlags(err)
 	}
 	r := newReport(b, c, elapsed, err != nil)
 	err = errors.Join(err, program.WriteReport(s.Report, r), writePlot(s.plotFile, s, b))

@@ -173,6 +173,66 @@ func TestWindowcount_FarEventTimes(t *testing.T) {
 	}
 }
 
+// publishUntimed publishes a message that has no event time, and one whose is none,
+// between two that have one.
+func publishUntimed(t *testing.T, srv *pubsubtest.Server) {
+	t.Helper()
+	publish(t, srv, event{0, "eu"})
+	if _, err := srv.Publish(topic, message.New(nil).WithAttribute("region", "none"), message.New(nil).WithAttribute("region", "odd").WithAttribute("at", "noon")); err != nil {
+		t.Fatal(err)
+	}
+	publish(t, srv, event{time.Second, "eu"})
+}
+
+// The flag that mends it is windowcount's own: the option of the source is none of its.
+func TestWindowcount_ABadTimestampFails(t *testing.T) {
+	srv := newServer(t)
+	if _, err := srv.Publish(topic, message.New(nil).WithAttribute("at", "noon")); err != nil {
+		t.Fatal(err)
+	}
+	o := countAt(t.Context(), t, srv, byRegion...)
+	o.MustEnd(t, program.ExitFailed)
+	for _, want := range []string{`--timestamp_attribute "at": its value is neither`, "--bad_timestamp=drop drops such messages"} {
+		if !strings.Contains(o.Stderr, want) {
+			t.Errorf("no %q in:\n%s", want, o.Stderr)
+		}
+	}
+	if strings.Contains(o.Stderr, "OnDecodeFailure") || srv.Stats(sub).Acknowledged != 0 {
+		t.Errorf("%d acknowledged, said:\n%s", srv.Stats(sub).Acknowledged, o.Stderr)
+	}
+}
+
+func TestWindowcount_ABadTimestampIsDroppedAndTold(t *testing.T) {
+	srv := newServer(t)
+	publishUntimed(t, srv)
+	o := countAt(t.Context(), t, srv, append(byRegion, "--bad_timestamp=drop", "--max_messages=4")...)
+	o.MustEnd(t, program.ExitDone)
+	expectCounts(t, o.counts(), map[string]int64{"0s–1m0s eu": 2})
+	if o.Report.Read != 4 || o.Report.BadTimestamps != 2 || *o.Report.Late != 0 || !strings.Contains(o.Squeezed(), "bad timestamps 2 late 0") || srv.Stats(sub).Backlog != 0 {
+		t.Errorf("report %+v, printed:\n%s", o.Report, o.Stdout)
+	}
+}
+
+func TestWindowcount_ABadTimestampCountsByPublishTime(t *testing.T) {
+	srv := newServer(t)
+	publishUntimed(t, srv)
+	o := countAt(t.Context(), t, srv, append(byRegion, "--bad_timestamp=publish_time", "--max_messages=4")...)
+	o.MustEnd(t, program.ExitDone)
+	counts := make(map[string]int64)
+	for _, w := range o.Report.Windows {
+		for label, n := range w.Counts {
+			if (label == "eu") != w.Start.Equal(began) {
+				t.Errorf("%q counts in the window from %v on", label, w.Start)
+			}
+			counts[label] += n
+		}
+	}
+	expectCounts(t, counts, map[string]int64{"eu": 2, "none": 1, "odd": 1})
+	if o.Report.Read != 4 || o.Report.BadTimestamps != 2 || *o.Report.Late != 0 || srv.Stats(sub).Backlog != 0 || srv.Stats(sub).Acknowledged != 4 {
+		t.Errorf("report %+v, printed:\n%s", o.Report, o.Stdout)
+	}
+}
+
 func TestWindowcount_SlidingWindowsByOrderingKey(t *testing.T) {
 	srv := newServer(t)
 	publish(t, srv, event{0, "eu"}, event{70 * time.Second, "eu"}, event{70 * time.Second, "us"})
@@ -319,7 +379,7 @@ func TestWindowcount_DryRunReadsNothing(t *testing.T) {
                  exists; pubsub.subscriptions.consume is granted
   by             region
   windows        10m0s, one every 1m0s
-  event time     attribute at
+  event time     attribute at; without one that is a time: fail
   late messages  discard, for 1h0m0s
   until          it is interrupted
 `
