@@ -30,6 +30,10 @@ var (
 	shortened  = regexp.MustCompile(`(?i)shortened`)
 )
 
+// walked is the mark of a command that integration/walk executes as it stands.
+// TestCommands_WalkExecutesWhatThePageSays holds the page to it.
+var walked = regexp.MustCompile(`(?i)the walk executes`)
+
 // marked reports whether the page says why the command is not executed.
 func (c command) marked() bool {
 	return needsCloud.MatchString(c.around) || takesLong.MatchString(c.around) || shortened.MatchString(c.around)

@@ -5,6 +5,11 @@
 # come out as they say. It needs Go, git, bash, and for one step the Pub/Sub emulator.
 #
 #   integration/walk/walk.sh
+#   integration/walk/walk.sh --commands
+#
+# The commands of the README's blocks of sh are executed as they stand there, on the branch
+# that is checked out here and on ports that are free; --commands prints them and does
+# nothing else.
 #
 # WALK_DIR=DIR keeps reports and plots in DIR, which must be empty or not exist; else
 # everything is removed at the end. PUBSUBIO_REQUIRE_EMULATOR=1 has a missing emulator fail
@@ -14,6 +19,21 @@ repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 readonly repository
 readonly project=projects/walk
 
+# block KIND FILE N prints the N-th block of a kind in a document.
+block() {
+	awk -v fence="\`\`\`$1" -v n="$3" '$0 == fence { i++; on = (i == n); next } /^```/ { on = 0 } on' "$2"
+}
+
+# The README's blocks of sh, by their number: each is told to a reader as one that is
+# executed here.
+readonly to_clone=1 to_begin=2 to_serve=3 to_run=4
+from_readme() { block sh "$repository/README.md" "$1"; }
+
+if [[ ${1:-} == --commands ]]; then
+	for n in $to_clone $to_begin $to_serve $to_run; do from_readme "$n"; done
+	exit
+fi
+
 if [[ -n ${WALK_DIR:-} ]]; then
 	mkdir -p "$WALK_DIR"
 	work=$(cd "$WALK_DIR" && pwd)
@@ -21,7 +41,7 @@ if [[ -n ${WALK_DIR:-} ]]; then
 else
 	work=$(mktemp -d)
 fi
-clone=$work/clone bin=$work/bin out=$work/out
+clone=$work/beam-pubsub-go bin=$work/bin out=$work/out
 mkdir "$out"
 
 # Background processes, each the leader of a group of its own: "go run" has children.
@@ -98,8 +118,12 @@ published() {
 }
 has_published() { (($(published "$1") >= $2)); }
 
-# block FILE N prints the N-th block of Go in a document.
-block() { awk -v n="$2" '/^```go$/ { i++; on = (i == n); next } /^```/ { on = 0 } on' "$1"; }
+# free_port FROM prints the first port from there on that nothing listens on.
+free_port() {
+	local port=$1
+	while listens "$port"; do port=$((port + 1)); done
+	echo "$port"
+}
 
 # reports FILE TEXT... fails unless a report has each of the texts.
 reports() {
@@ -113,13 +137,23 @@ reports() {
 # A checkout that another user made has no readable VCS state.
 export GOFLAGS="${GOFLAGS:-} -buildvcs=false"
 
-step "clone"
-if git -C "$repository" rev-parse HEAD >/dev/null 2>&1; then
-	git clone --quiet "$repository" "$clone"
-else # an archive of the sources
-	cp -r "$repository" "$clone"
+step "clone, from the README"
+origin=$repository
+if ! git -C "$origin" rev-parse HEAD >/dev/null 2>&1; then # an archive of the sources
+	origin=$work/archive
+	cp -r "$repository" "$origin"
+	git -C "$origin" rev-parse HEAD >/dev/null 2>&1 || {
+		git -C "$origin" init --quiet
+		git -C "$origin" add --all
+		git -C "$origin" -c user.name=walk -c user.email=walk@example.com commit --quiet --message=archive
+	}
 fi
-cd "$clone"
+# The address that the README has the reader clone leads here.
+export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=url.$origin.insteadOf
+export GIT_CONFIG_VALUE_0=https://github.com/beam-pubsub/beam-pubsub-go
+cd "$work"
+eval "$(from_readme $to_clone)"
+[[ $PWD == "$clone" ]] || fail "the README leads to $PWD, not to the clone"
 export GOBIN=$bin
 go install ./pipelines/... ./pubsubio/pubsubtest/pubsubtestd
 
@@ -128,43 +162,36 @@ go run ./pipelines/relay --embedded | tee "$out/embedded"
 says embedded "every message arrived and was acknowledged"
 
 step "a pipeline of one's own, from the README"
-mkdir "$work/loud"
-cd "$work/loud"
-block "$clone/README.md" 1 >main.go
-# The module's own requirements are what a "go get" of it would choose.
-sed "s|^module .*|module example.com/loud|" "$clone/go.mod" >go.mod
-cp "$clone/go.sum" .
-readonly module=github.com/beam-pubsub/beam-pubsub-go
-go mod edit -require="$module@v0.0.0" -replace="$module=$clone"
-go build -mod=mod -o "$bin/loud" .
-server loud-server --publish=100 --topic=projects/p/topics/lines \
-	--subscription=projects/p/subscriptions/lines=projects/p/topics/lines
-background loud "$bin/loud" --emulator_endpoint="$endpoint"
-loud_arrived() { http GET "$counts" / "" | grep -q '"projects/p/topics/loud":100'; }
-await 60 "a hundred lines to be shouted" loud_arrived
+eval "$(from_readme $to_begin)"
+block go "$clone/README.md" 1 >main.go
+port=$(free_port 8085)
+stats_port=$(free_port $((port + 1)))
+on_free_ports() { sed "s/127\.0\.0\.1:8085/127.0.0.1:$port/; s/127\.0\.0\.1:8086/127.0.0.1:$stats_port/"; }
+background loud-server bash -ec "cd '$clone'; $(from_readme $to_serve | on_free_ports)"
+await 120 "the server of the README" says loud-server "listening on"
+background loud bash -ec "$(from_readme $to_run | on_free_ports)"
+loud_arrived() { http GET "127.0.0.1:$stats_port" / "" | grep -q '"projects/p/topics/loud":100'; }
+await 240 "a hundred lines to be shouted" loud_arrived
 echo "a hundred lines were published in capitals"
 
 step "a test of one's own, from the README of pubsubtest"
-mkdir "$work/tested"
-cd "$work/tested"
-sed "s|^module .*|module example.com/tested|" "$clone/go.mod" >go.mod
-cp "$clone/go.sum" .
-go mod edit -require="$module@v0.0.0" -replace="$module=$clone"
+mkdir tested
+cd tested
 # The document shows the test without its imports; they are those of the file that it names.
 {
 	echo "package tested"
 	sed -n '/^import (/,/^)/p' "$clone/pubsubio/pubsubtest/usertest/shout_test.go"
-	block "$clone/pubsubio/pubsubtest/README.md" 1
-	block "$clone/pubsubio/pubsubtest/README.md" 2
+	block go "$clone/pubsubio/pubsubtest/README.md" 1
+	block go "$clone/pubsubio/pubsubtest/README.md" 2
 } >shout_test.go
-go test -mod=mod -count=1 -v . 2>&1 | grep -E "^(---|ok|FAIL|PASS)" | tee "$out/tested"
+go mod tidy
+go test -count=1 -v . 2>&1 | grep -E "^(---|ok|FAIL|PASS)" | tee "$out/tested"
 says tested "^--- PASS: TestShout_PublishesEveryLineAndAcknowledgesIt"
 
 step "Google's emulator"
 emulator=$(command -v cloud-pubsub-emulator || echo /usr/lib/google-cloud-sdk/platform/pubsub-emulator/bin/cloud-pubsub-emulator)
 if [[ -x $emulator ]]; then
-	port=8085
-	while listens "$port"; do port=$((port + 1)); done
+	port=$(free_port 8085)
 	background emulator "$emulator" --host=127.0.0.1 --port="$port"
 	await 60 "the emulator" says emulator "Server started"
 	at=127.0.0.1:$port
