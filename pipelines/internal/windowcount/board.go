@@ -2,6 +2,7 @@ package windowcount
 
 import (
 	"cmp"
+	"container/heap"
 	"maps"
 	"slices"
 	"sync"
@@ -9,8 +10,13 @@ import (
 )
 
 // maxCells is how many counts a board keeps: with more, the oldest windows leave it.
-// They were published; the table and the plot begin later.
+// They were published; the table and the plot begin later. A window that has more by
+// itself stays, as it does in prism.
 const maxCells = 1_000_000
+
+// maxLabels is how many labels a board keeps the totals of: with more, the half that
+// counts the least is folded into the others. One that comes back later begins anew.
+const maxLabels = 50_000
 
 // A span is a window, from its start to before its end.
 type span struct{ start, end time.Time }
@@ -20,9 +26,11 @@ type board struct {
 	accumulating bool // a window that counts again says all that it has
 
 	mu      sync.Mutex // guards all below
-	windows map[span]map[string]int64
+	windows map[span]*counts
+	ages    spanHeap // of windows
 	cells   int
-	totals  map[string]int64 // of each label, of windows that have left, too
+	totals  map[string]int64 // of labels, of windows that have left, too
+	folded  bool             // some labels are in no totals any more
 	changed map[span]bool    // since takeChanged
 	left    int64            // windows that have left
 
@@ -30,10 +38,16 @@ type board struct {
 	counted  int64 // of these
 }
 
+// counts are a window's.
+type counts struct {
+	of    map[string]int64 // labels
+	total int64
+}
+
 func newBoard(accumulating bool) *board {
 	return &board{
 		accumulating: accumulating,
-		windows:      make(map[span]map[string]int64),
+		windows:      make(map[span]*counts),
 		totals:       make(map[string]int64),
 		changed:      make(map[span]bool),
 	}
@@ -50,33 +64,52 @@ func (b *board) admit() {
 func (b *board) add(w span, label string, n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	counts := b.windows[w]
-	if counts == nil {
-		counts = make(map[string]int64)
-		b.windows[w] = counts
+	c := b.windows[w]
+	if c == nil {
+		c = &counts{of: make(map[string]int64)}
+		b.windows[w] = c
+		heap.Push(&b.ages, w)
 	}
-	before, known := counts[label]
+	before, known := c.of[label]
 	if b.accumulating {
 		n -= before
 	}
 	if !known {
 		b.cells++
 	}
-	counts[label] = before + n
+	c.of[label] = before + n
+	c.total += n
 	b.totals[label] += n
 	b.counted += n
 	b.changed[w] = true
 	for b.cells > maxCells && len(b.windows) > 1 {
 		b.dropOldestLocked()
 	}
+	if len(b.totals) > maxLabels {
+		b.foldLocked()
+	}
 }
 
 func (b *board) dropOldestLocked() {
-	oldest := slices.MinFunc(slices.Collect(maps.Keys(b.windows)), bySpan)
-	b.cells -= len(b.windows[oldest])
+	oldest := heap.Pop(&b.ages).(span)
+	b.cells -= len(b.windows[oldest].of)
 	delete(b.windows, oldest)
 	delete(b.changed, oldest)
 	b.left++
+}
+
+// foldLocked forgets the half of the labels that counts the least. It sorts them all, but
+// only once in half of maxLabels new ones.
+func (b *board) foldLocked() {
+	for _, label := range slices.SortedFunc(maps.Keys(b.totals), b.byTotalLocked)[maxLabels/2:] {
+		delete(b.totals, label)
+	}
+	b.folded = true
+}
+
+// byTotalLocked orders labels: the one that counts the most first.
+func (b *board) byTotalLocked(x, y string) int {
+	return cmp.Or(cmp.Compare(b.totals[y], b.totals[x]), cmp.Compare(x, y))
 }
 
 func bySpan(x, y span) int {
@@ -112,7 +145,7 @@ type row struct {
 func (b *board) view(last, top int) view {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.viewLocked(slices.SortedFunc(maps.Keys(b.windows), bySpan), last, top)
+	return b.viewLocked(b.latestLocked(last), top)
 }
 
 // takeChanged shows the windows that have counted since it was called last.
@@ -121,33 +154,36 @@ func (b *board) takeChanged(top int) view {
 	defer b.mu.Unlock()
 	spans := slices.SortedFunc(maps.Keys(b.changed), bySpan)
 	clear(b.changed)
-	return b.viewLocked(spans, -1, top)
+	return b.viewLocked(spans, top)
 }
 
-func (b *board) viewLocked(spans []span, last, top int) view {
-	labels := slices.SortedFunc(maps.Keys(b.totals), func(x, y string) int {
-		return cmp.Or(cmp.Compare(b.totals[y], b.totals[x]), cmp.Compare(x, y))
-	})
-	v := view{others: len(labels) > top}
-	v.labels = labels[:min(top, len(labels))]
-	if last >= 0 && len(spans) > last {
-		spans = spans[len(spans)-last:]
+// latestLocked returns the last windows, at most n, or all if that is negative.
+func (b *board) latestLocked(n int) []span {
+	if n < 0 {
+		return slices.SortedFunc(maps.Keys(b.windows), bySpan)
+	}
+	spans := leading(maps.Keys(b.windows), n, func(x, y span) int { return bySpan(y, x) })
+	slices.Reverse(spans)
+	return spans
+}
+
+func (b *board) viewLocked(spans []span, top int) view {
+	v := view{
+		labels: leading(maps.Keys(b.totals), top, b.byTotalLocked),
+		others: b.folded || len(b.totals) > top,
 	}
 	for _, w := range spans {
-		v.rows = append(v.rows, rowOf(w, b.windows[w], v.labels))
+		c := b.windows[w]
+		v.rows = append(v.rows, rowOf(w, c.of, c.total, v.labels))
 	}
-	v.all = rowOf(span{}, b.totals, v.labels)
+	v.all = rowOf(span{}, b.totals, b.counted, v.labels)
 	return v
 }
 
-func rowOf(w span, counts map[string]int64, labels []string) row {
-	r := row{span: w, counts: make([]int64, len(labels))}
-	for _, n := range counts {
-		r.total += n
-	}
-	r.others = r.total
+func rowOf(w span, of map[string]int64, total int64, labels []string) row {
+	r := row{span: w, counts: make([]int64, len(labels)), others: total, total: total}
 	for i, label := range labels {
-		r.counts[i] = counts[label]
+		r.counts[i] = of[label]
 		r.others -= r.counts[i]
 	}
 	return r
@@ -158,9 +194,8 @@ func rowOf(w span, counts map[string]int64, labels []string) row {
 func (b *board) last(n int) (windows []windowReport, all int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	spans := slices.SortedFunc(maps.Keys(b.windows), bySpan)
-	for _, w := range spans[max(len(spans)-n, 0):] {
-		windows = append(windows, windowReport{Start: instant{w.start}, End: instant{w.end}, Counts: maps.Clone(b.windows[w])})
+	for _, w := range b.latestLocked(n) {
+		windows = append(windows, windowReport{Start: instant{w.start}, End: instant{w.end}, Counts: maps.Clone(b.windows[w].of)})
 	}
-	return windows, int64(len(spans)) + b.left
+	return windows, int64(len(b.windows)) + b.left
 }

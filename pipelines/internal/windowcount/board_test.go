@@ -2,11 +2,15 @@ package windowcount
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/program"
 )
@@ -97,6 +101,58 @@ func TestBoard_LetsGoOfTheOldest(t *testing.T) {
 	last, all := b.last(3)
 	if v.all.total != int64(n*len(labels)) || b.late() != 0 || len(last) != 3 || all != int64(n) {
 		t.Errorf("%d in all, %d late, %d of %d windows", v.all.total, b.late(), len(last), all)
+	}
+}
+
+// A label that is different each time, as a request's id is, was kept for ever and sorted
+// for each redraw.
+func TestBoard_FoldsRareLabelsIntoTheOthers(t *testing.T) {
+	b := newBoard(false)
+	n := 0
+	for range 3*maxLabels + 1 {
+		b.add(minute(n/1000), fmt.Sprint("request-", n), 1)
+		if n++; n%10 == 0 {
+			b.add(minute(n/1000), "often", 1)
+		}
+		if n%20 == 0 {
+			b.add(minute(n/1000), "less often", 1)
+		}
+	}
+	if len(b.totals) > maxLabels {
+		t.Errorf("%d labels are kept", len(b.totals))
+	}
+	v := b.view(1, 2)
+	often, less := int64(n/10), int64(n/20)
+	if fmt.Sprint(v.labels) != "[often less often]" || fmt.Sprint(v.all.counts) != fmt.Sprint([]int64{often, less}) || v.all.others != int64(n) || v.all.total != int64(n)+often+less {
+		t.Errorf("%v: %+v", v.labels, v.all)
+	}
+	// Few labels are left to be told of, and others all the same.
+	if v := b.view(1, maxLabels); !v.others || v.all.others == 0 {
+		t.Errorf("others %v: %d", v.others, v.all.others)
+	}
+}
+
+func TestLeading_IsTheBeginningOfWhatIsSorted(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all := rapid.SliceOf(rapid.IntRange(0, 20)).Draw(t, "all")
+		n := rapid.IntRange(0, 8).Draw(t, "n")
+		got := leading(slices.Values(all), n, cmp.Compare[int])
+		slices.Sort(all)
+		if want := all[:min(n, len(all))]; !slices.Equal(got, want) {
+			t.Fatalf("%v, want %v", got, want)
+		}
+	})
+}
+
+// What a redraw takes while it holds up counting, with all that a board keeps.
+func BenchmarkBoard_View(b *testing.B) {
+	board := newBoard(false)
+	for i := range maxCells {
+		board.add(minute(i/100), fmt.Sprint(i%maxLabels), int64(i%7))
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		board.view(liveRows, 5)
 	}
 }
 
