@@ -35,6 +35,9 @@
 // With --ordering it reads each key in order, which needs a subscription with message
 // ordering, and a reordered message is a failure.
 //
+// Whether --report and --plot can be written is tried before it begins. Where nothing has
+// arrived there is nothing to draw: a plot of an earlier run is removed, and stderr tells so.
+//
 // It runs on prism, Beam's local runner: it counts in its own process, a bit a message,
 // so that memory stays bounded; workers elsewhere would each know a part.
 //

@@ -49,6 +49,9 @@
 // label. Times are RFC 3339; beyond the years 0 to 9999 they have a sign and six digits for
 // the year, as ISO 8601 writes them.
 //
+// Whether --report and --plot can be written is tried before it begins. Where no window has
+// counted there is nothing to draw: a plot of an earlier run is removed, and stderr tells so.
+//
 // It runs on prism, Beam's local runner: the table and the plot are in its own process.
 // Prism keeps windows in memory: if the process dies, what was acknowledged and had not
 // been counted is gone.

@@ -8,7 +8,6 @@ import (
 	"image/color"
 	"io"
 	"math"
-	"os"
 	"strconv"
 	"time"
 
@@ -92,17 +91,12 @@ func countTicks(least, most float64) []plot.Tick {
 }
 
 // save draws p into a file, as SVG.
-func save(p *plot.Plot, path string) (err error) {
-	f, err := os.Create(path)
-	if err != nil {
+func save(p *plot.Plot, path string) error {
+	var svg bytes.Buffer
+	if err := render(p, &svg); err != nil {
 		return err
 	}
-	defer func() {
-		if closed := f.Close(); err == nil {
-			err = closed
-		}
-	}()
-	return render(p, f)
+	return program.WriteOutput(path, svg.Bytes())
 }
 
 func render(p *plot.Plot, w io.Writer) error {

@@ -2,9 +2,6 @@ package program
 
 import (
 	"flag"
-	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/options"
@@ -65,17 +62,7 @@ func (c *Common) Faults(f *options.Faults) {
 		f.Add("--"+name, `""`, "must not be empty: leave the flag out for its default")
 	}
 	OutputFaults(f, "report", c.Report)
-}
-
-// OutputFaults records in f that the file that a flag names cannot be written to
-// where it is: found out after an hour's run, it would be too late.
-func OutputFaults(f *options.Faults, flagName, path string) {
-	if path == "" {
-		return
-	}
-	if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
-		f.Add("--"+flagName, fmt.Sprintf("%q", path), "must be in a directory that exists")
-	} else if info, err := os.Stat(path); err == nil && info.IsDir() {
-		f.Add("--"+flagName, fmt.Sprintf("%q", path), "must be a file, it is a directory")
+	if key := c.Connection.ServiceAccountKeyFile; c.Report != "" && key != "" && sameFile(c.Report, key) {
+		f.Add("--report", "(set)", "must be another file than that of --service_account_key_file") // whose path nobody is told
 	}
 }

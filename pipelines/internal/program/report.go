@@ -2,7 +2,6 @@ package program
 
 import (
 	"encoding/json"
-	"os"
 	"strconv"
 )
 
@@ -15,7 +14,7 @@ func WriteReport(path string, v any) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, append(out, '\n'), 0o644)
+	return WriteOutput(path, append(out, '\n'))
 }
 
 // Grouped writes n with a comma between thousands.

@@ -70,6 +70,9 @@ func (s *settings) validate() error {
 	}
 	program.PrismFaults(&f, "it counts in its own process")
 	program.OutputFaults(&f, "plot", s.plotFile)
+	program.SameFileFaults(&f, "report", s.Report, "plot", s.plotFile)
+	program.SameFileFaults(&f, "report", s.Report, "expected", s.expectedFile)
+	program.SameFileFaults(&f, "plot", s.plotFile, "expected", s.expectedFile)
 	s.Faults(&f)
 	return f.Err()
 }

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"fmt"
+	"io"
 	"math"
 	"time"
 
@@ -12,11 +13,14 @@ import (
 // perDecade is how many columns a plot has from a duration to ten times as much.
 const perDecade = 20
 
-// writePlot draws l into a file; where path is empty, or nothing has arrived, it does
-// nothing.
-func writePlot(path string, l *latencies) error {
-	if path == "" || l.count == 0 {
+// writePlot draws l into a file; where path is empty it does nothing, and where nothing
+// has arrived it says so.
+func writePlot(path string, l *latencies, stderr io.Writer) error {
+	switch {
+	case path == "":
 		return nil
+	case l.count == 0:
+		return program.NothingToDraw("nothing has arrived", path, stderr)
 	}
 	title := fmt.Sprintf("Latency of %s messages", program.Grouped(l.count))
 	return chart.Durations(path, title, "from publishing to reading", "messages", l.columns(), []chart.Mark{

@@ -49,7 +49,7 @@ func conclude(ctx context.Context, s settings, t *tally, elapsed time.Duration, 
 			err = errNothing
 		}
 	}
-	err = errors.Join(err, program.WriteReport(s.Report, r), writePlot(s.plotFile, &t.latency))
+	err = errors.Join(err, program.WriteReport(s.Report, r), writePlot(s.plotFile, &t.latency, stderr))
 	r.print(stdout, &t.latency)
 	switch {
 	case err != nil:

@@ -289,6 +289,23 @@ func TestVerify_WithANumberAlone(t *testing.T) {
 }
 
 // Who knows nothing else sees gaps.
+// What an earlier run has drawn does not look like this one's.
+func TestVerify_SaysThatNothingIsDrawn(t *testing.T) {
+	srv := newServer(t)
+	plot := filepath.Join(t.TempDir(), "latency.svg")
+	if err := os.WriteFile(plot, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := verifyAt(t.Context(), t, srv, "--expect=1", "--stop_when_idle=50ms", "--plot="+plot)
+	o.MustEnd(t, program.ExitFailed)
+	if !strings.Contains(o.Stderr, "nothing has arrived: --plot has nothing to draw, and "+plot+", of an earlier run, is removed\n") {
+		t.Errorf("said:\n%s", o.Stderr)
+	}
+	if _, err := os.Stat(plot); !os.IsNotExist(err) {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestVerify_WithoutExpectation(t *testing.T) {
 	srv := newServer(t)
 	all := made(stream, 99)

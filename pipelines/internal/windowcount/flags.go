@@ -98,6 +98,7 @@ func (s settings) validate() error {
 	}
 	program.PrismFaults(&f, "the table and the plot are in its own process")
 	program.OutputFaults(&f, "plot", s.plotFile)
+	program.SameFileFaults(&f, "report", s.Report, "plot", s.plotFile)
 	s.Faults(&f)
 	return f.Err()
 }

@@ -30,6 +30,7 @@ func TestFlags_EachFault(t *testing.T) {
 		"top":                {append(good, "--top=7"), "--top: 7: must be 1 to 6: more cannot be told apart"},
 		"plot":               {append(good, "--plot=/no/such/p.svg"), `--plot: "/no/such/p.svg": must be in a directory that exists`},
 		"report":             {append(good, "--report=/no/such/r.json"), `--report: "/no/such/r.json": must be in a directory that exists`},
+		"report on plot":     {append(good, "--plot=new", "--report=./new"), `--report: "./new": must be another file than that of --plot`},
 		"messages":           {append(good, "--max_messages=-1"), "--max_messages: -1: must be at least 0"},
 		"duration":           {append(good, "--max_duration=1us"), "--max_duration: 1µs: must be at least 1ms"},
 		"idle":               {append(good, "--stop_when_idle=1us"), "--stop_when_idle: 1µs: must be at least 1ms"},

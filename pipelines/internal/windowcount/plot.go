@@ -2,21 +2,26 @@ package windowcount
 
 import (
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/chart"
+	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/program"
 )
 
 // maxPlotted is how many windows a plot shows: the latest of them.
 const maxPlotted = 2000
 
 // writePlot draws what b has into a file, a line for each of the labels that count the
-// most and one for the others; where path is empty, or nothing was counted, it does
-// nothing.
-func writePlot(path string, s settings, b *board) error {
-	v := b.view(maxPlotted, s.top)
-	if path == "" || len(v.rows) == 0 {
+// most and one for the others; where path is empty it does nothing, and where nothing was
+// counted it says so.
+func writePlot(path string, s settings, b *board, stderr io.Writer) error {
+	if path == "" {
 		return nil
+	}
+	v := b.view(maxPlotted, s.top)
+	if len(v.rows) == 0 {
+		return program.NothingToDraw("no window has counted", path, stderr)
 	}
 	var lines []chart.Line
 	for i, label := range v.labels {

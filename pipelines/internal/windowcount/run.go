@@ -79,7 +79,7 @@ func conclude(ctx context.Context, s settings, b *board, c pubsubio.Counts, elap
 		err = sayInFlags(err)
 	}
 	r := newReport(b, c, elapsed, err != nil)
-	err = errors.Join(err, program.WriteReport(s.Report, r), writePlot(s.plotFile, s, b))
+	err = errors.Join(err, program.WriteReport(s.Report, r), writePlot(s.plotFile, s, b, screen))
 	columns := math.MaxInt // A file is as wide as it needs.
 	if screen := program.NewConsole(stdout); screen.Terminal() {
 		columns, _ = screen.Size()

@@ -233,6 +233,16 @@ func TestWindowcount_ABadTimestampCountsByPublishTime(t *testing.T) {
 	}
 }
 
+func TestWindowcount_SaysThatNothingIsDrawn(t *testing.T) {
+	srv := newServer(t)
+	plot := filepath.Join(t.TempDir(), "counts.svg")
+	o := countAt(t.Context(), t, srv, "--by_ordering_key", "--stop_when_idle=50ms", "--plot="+plot)
+	o.MustEnd(t, program.ExitDone)
+	if _, err := os.Stat(plot); !os.IsNotExist(err) || o.Stderr != "no window has counted: --plot has nothing to draw\n" {
+		t.Errorf("said:\n%s%v", o.Stderr, err)
+	}
+}
+
 func TestWindowcount_SlidingWindowsByOrderingKey(t *testing.T) {
 	srv := newServer(t)
 	publish(t, srv, event{0, "eu"}, event{70 * time.Second, "eu"}, event{70 * time.Second, "us"})
