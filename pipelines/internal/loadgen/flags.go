@@ -129,11 +129,7 @@ func isRunID(s string) bool {
 
 var asFlags = strings.NewReplacer(
 	"sink.Config.Topic", "--topic",
-	"sink.Config.EmulatorEndpoint", "--emulator_endpoint",
-	"sink.Config.Endpoint", "--pubsub_endpoint",
-	"sink.Config.ServiceAccountKeyFile", "--service_account_key_file",
-	"beside EmulatorEndpoint", "beside --emulator_endpoint",
-	", unless Resolve chooses the topics", "",
+	"the disposition is options.CreateNever: create the topic, or", "give --create_topic, create the topic, or",
 )
 
 // end is the number of messages, or more than there will ever be.

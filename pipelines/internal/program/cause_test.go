@@ -2,9 +2,11 @@ package program
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"log/slog"
+	"strings"
 	"testing"
 )
 
@@ -53,4 +55,23 @@ func TestFailed_TellsTheCause(t *testing.T) {
 		t.Errorf("%d, %q", code, b.String())
 	}
 	Failed(io.Discard, "relay", errors.New(""))
+}
+
+// A run's error names fields of the packages below; its user has flags.
+func TestFailed_OfAFrameSpeaksOfFlags(t *testing.T) {
+	before := slog.Default()
+	t.Cleanup(func() { slog.SetDefault(before) })
+	use := Use{Words: strings.NewReplacer("sink.Config.Topic", "--to")}
+	f := Frame{
+		Name: "test", Common: new(Common), Use: func() Use { return use },
+		Validate: func() error { return nil },
+		Stopping: func() string { return "" },
+		Work: func(_ context.Context, screen *Console) int {
+			return Failed(screen, "test", errors.New("sink.Config.Topic is gone, after 3 s (options.Publisher.PublishProgressTimeout is 2s)"))
+		},
+	}
+	var stdout, stderr bytes.Buffer
+	if code := f.Run(t.Context(), &stdout, &stderr); code != ExitFailed || stderr.String() != "test failed: --to is gone, after 3 s (the limit is 2s)\n" {
+		t.Errorf("%d, %q", code, stderr.String())
+	}
 }

@@ -17,6 +17,9 @@ import (
 type Console struct {
 	terminal bool
 	fd       int // of the terminal, where it has one
+	// say has a text in the words of the program's flags; nil leaves it. Frame sets it,
+	// before anything is written.
+	say func(text string) string
 
 	mu    sync.Mutex // guards all below
 	w     io.Writer

@@ -29,9 +29,14 @@ func Misused(stderr io.Writer, name string, err error) int {
 	return ExitUsage
 }
 
-// Failed tells err, why the program of that name has failed. It returns the exit
+// Failed tells err, why the program of that name has failed, on the console of a Frame in
+// the words of its flags: the packages below name their own fields. It returns the exit
 // code.
 func Failed(stderr io.Writer, name string, err error) int {
-	fmt.Fprintf(stderr, "%s failed: %s\n", name, Cause(err))
+	text := Cause(err)
+	if c, ok := stderr.(*Console); ok && c.say != nil {
+		text = c.say(text)
+	}
+	fmt.Fprintf(stderr, "%s failed: %s\n", name, text)
 	return ExitFailed
 }

@@ -73,8 +73,8 @@ func NamesVar(fs *flag.FlagSet, names *[]string, name, usage string) {
 	})
 }
 
-// InFlags returns the faults that are joined in errs, each as replace words it and
-// only once. The rules are those of the configurations that a program makes of its
+// InFlags returns the faults that are joined in errs, each as a Use with those Words says
+// it and only once. The rules are those of the configurations that a program makes of its
 // flags; replace has the names of flags for those of fields.
 func InFlags(replace *strings.Replacer, errs ...error) []error {
 	var out []error
@@ -85,7 +85,7 @@ func InFlags(replace *strings.Replacer, errs ...error) []error {
 			continue
 		}
 		for _, fault := range joined.Unwrap() {
-			if text := replace.Replace(fault.Error()); !seen[text] {
+			if text := (Use{Words: replace}).Say(fault.Error()); !seen[text] {
 				seen[text] = true
 				out = append(out, errors.New(text))
 			}

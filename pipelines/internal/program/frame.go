@@ -20,8 +20,8 @@ type Frame struct {
 	Validate func() error
 	// Stopping says what happens now, at an interrupt.
 	Stopping func() string
-	// Use is what the flags ask of Pub/Sub, and ChecksFirst has it looked at before the
-	// work begins.
+	// Use is what the flags ask of Pub/Sub, whose words Failed tells errors in, and
+	// ChecksFirst has it looked at before the work begins.
 	Use         func() Use
 	ChecksFirst bool
 	// Plan is what --dry_run prints beside what it found of Use.
@@ -45,6 +45,7 @@ func (f Frame) Run(ctx context.Context, stdout, stderr io.Writer) int {
 	}
 	screen := NewConsole(stderr)
 	defer screen.Close()
+	screen.say = f.Use().Say
 	LogTo(screen, f.Common.Verbose)
 	var working atomic.Bool
 	ctx, done := UntilInterrupted(ctx, screen, func() string {

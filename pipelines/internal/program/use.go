@@ -59,11 +59,49 @@ var commonWords = strings.NewReplacer(
 	" of OnDecodeFailure", "",
 )
 
+// flagWords are for what a program's own Words leave: flags that have one name in all of
+// them, and fields that no flag sets, of which a user cannot do what the text says.
+var flagWords = strings.NewReplacer(
+	"source.Config.EmulatorEndpoint", "--emulator_endpoint",
+	"sink.Config.EmulatorEndpoint", "--emulator_endpoint",
+	"source.Config.Endpoint", "--pubsub_endpoint",
+	"sink.Config.Endpoint", "--pubsub_endpoint",
+	"source.Config.ServiceAccountKeyFile", "--service_account_key_file",
+	"sink.Config.ServiceAccountKeyFile", "--service_account_key_file",
+	"beside EmulatorEndpoint", "beside --emulator_endpoint",
+	"options.Limit.MaxMessages", "--max_messages",
+	"options.Limit.MaxDuration", "--max_duration",
+	"options.Limit.StopWhenIdle", "--stop_when_idle",
+	"source.Config.Ordering is options.PerKey", "--ordering is given",
+	"or read it with options.Unordered", "or read it without --ordering",
+	"dlq.Config.Topic", "--dead_letter_topic",
+	"sink.SendTo(dlq.Config) to ", "",
+	"another topic than Topic, which", "another topic than --output_topic, which",
+
+	"; use Splits to read it in parallel", "",
+	", unless Resolve chooses the topics", "",
+	"the disposition is options.CreateNever: ", "",
+	"check its name, create it, or set Create in its source.Subscription", "check its name, or create it",
+	"; source.Config.OnDecodeFailure may drop, return or emit such messages instead", "",
+	", and goes where OnFailure says", "",
+	"a read without a Limit needs", "a read without an end needs",
+	"; a read with a Limit must be built after flag.Parse, as the flag decides how it reads", "",
+	"; options.Subscriber.FirstCommitTimeout sets how long to wait", "",
+	"options.Subscriber.ShutdownTimeout is", "the limit is",
+	"options.Publisher.PublishProgressTimeout is", "the limit is",
+	"options.Publisher.MaxActivePublishers is", "the limit is",
+	" (options.Publisher.MaxConsecutiveRejections)", "",
+	" (options.Publisher.ShutdownTimeout)", "",
+	"options.Publisher.RetryTotalTimeout (", "the time for retries (",
+	"options.Publisher.RecoveryMaxAttempts (", "the attempts to publish again (",
+	"dlq.Config.FlushTimeout (", "the time for dead letters (",
+)
+
 // Say says a text about the configurations in the words of the flags.
 func (u Use) Say(text string) string {
 	text = secondOf.ReplaceAllString(text, "$1.Config")
 	if u.Words != nil {
-		text = u.Words.Replace(text)
+		text = flagWords.Replace(u.Words.Replace(text))
 	}
 	return commonWords.Replace(text)
 }

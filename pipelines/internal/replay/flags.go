@@ -119,21 +119,14 @@ func (s settings) validate() error {
 var asFlags = strings.NewReplacer(
 	"source.Config.Subscriptions[0]", "--dead_letter_subscription",
 	"source.Config.Subscriptions", "--dead_letter_subscription",
-	"source.Config.EmulatorEndpoint", "--emulator_endpoint",
-	"sink.Config.EmulatorEndpoint", "--emulator_endpoint",
-	"source.Config.Endpoint", "--pubsub_endpoint",
-	"sink.Config.Endpoint", "--pubsub_endpoint",
-	"source.Config.ServiceAccountKeyFile", "--service_account_key_file",
-	"sink.Config.ServiceAccountKeyFile", "--service_account_key_file",
 	"sink.Config.Topic", "--output_topic",
 	"sink.Config.Resolve: ", "",
 	routed.Resolve().String()+" chooses that of each record", "each letter says where it was to go",
 	"sink.Config.OnFailure: dead-letter queue: dlq.Config.Topic", "--dead_letter_topic",
 	"sink.Config.OnFailure", "--dead_letter_topic",
+	"goes where OnFailure says", "goes to --dead_letter_topic",
+	" for others (OnDecodeFailure source.Leave())", "",
 	"options.Subscriber.MaxOutstandingMessages and MaxOutstandingBytes", "--max_left",
-	"options.Limit.MaxDuration", "--max_duration",
-	"options.Limit.StopWhenIdle", "--stop_when_idle",
-	"beside EmulatorEndpoint", "beside --emulator_endpoint",
 )
 
 // plan is what --dry_run prints before the letters are looked at.

@@ -119,7 +119,7 @@ func conclude(ctx context.Context, s settings, r report, err error, stdout io.Wr
 	r.print(stdout, err == nil)
 	switch {
 	case err != nil:
-		return program.Failed(screen, "replay", errors.New(asFlags.Replace(err.Error())))
+		return program.Failed(screen, "replay", err)
 	case interrupted:
 		fmt.Fprintln(stdout, "interrupted: what was published is acknowledged, the rest returned")
 		return program.ExitInterrupted

@@ -102,12 +102,6 @@ func (s *settings) expectFaults(f *options.Faults) {
 
 var asFlags = strings.NewReplacer(
 	"source.Config.Subscriptions", "--subscription",
-	"source.Config.EmulatorEndpoint", "--emulator_endpoint",
-	"source.Config.Endpoint", "--pubsub_endpoint",
-	"source.Config.ServiceAccountKeyFile", "--service_account_key_file",
-	"options.Limit.MaxDuration", "--max_duration",
-	"options.Limit.StopWhenIdle", "--stop_when_idle",
-	"beside EmulatorEndpoint", "beside --emulator_endpoint",
 )
 
 // plan is what --dry_run prints.

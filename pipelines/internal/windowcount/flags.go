@@ -133,20 +133,9 @@ const maxOverlap = 1000
 var asFlags = strings.NewReplacer(
 	"source.Config.Subscriptions", "--input_subscriptions",
 	"source.Config.TimestampAttribute", "--timestamp_attribute",
+	"TimestampAttribute \"", "--timestamp_attribute \"",
 	"source.Config.WatermarkLag", "--watermark_lag",
 	"sink.Config.Topic", "--output_topic",
-	"source.Config.EmulatorEndpoint", "--emulator_endpoint",
-	"sink.Config.EmulatorEndpoint", "--emulator_endpoint",
-	"source.Config.Endpoint", "--pubsub_endpoint",
-	"sink.Config.Endpoint", "--pubsub_endpoint",
-	"source.Config.ServiceAccountKeyFile", "--service_account_key_file",
-	"sink.Config.ServiceAccountKeyFile", "--service_account_key_file",
-	"options.Limit.MaxMessages", "--max_messages",
-	"options.Limit.MaxDuration", "--max_duration",
-	"options.Limit.StopWhenIdle", "--stop_when_idle",
-	"beside EmulatorEndpoint", "beside --emulator_endpoint",
-	"; use Splits to read it in parallel", "",
-	", unless Resolve chooses the topics", "",
 )
 
 // by names what labels are.
