@@ -36,7 +36,7 @@ func TestCommands_AreExecutedOrMarked(t *testing.T) {
 }
 
 // errUnmarked says what to do about a command that nothing executes.
-var errUnmarked = errors.New("nobody executes it: write on the page, in its block, right above that or in its sentence, why: that it needs Google Cloud, takes minutes, or is shortened")
+var errUnmarked = errors.New("nobody executes it: write on the page, in its block, right above that or in its sentence, why: that it needs Google Cloud, takes minutes, or is shortened; or has the walk execute it, and say so")
 
 // check looks at a command that is not executed here, and finds out whether it need be.
 func check(c command, programs map[string]string) error {

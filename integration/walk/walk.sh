@@ -170,8 +170,8 @@ on_free_ports() { sed "s/127\.0\.0\.1:8085/127.0.0.1:$port/; s/127\.0\.0\.1:8086
 background loud-server bash -ec "cd '$clone'; $(from_readme $to_serve | on_free_ports)"
 await 120 "the server of the README" says loud-server "listening on"
 background loud bash -ec "$(from_readme $to_run | on_free_ports)"
-loud_arrived() { http GET "127.0.0.1:$stats_port" / "" | grep -q '"projects/p/topics/loud":100'; }
-await 240 "a hundred lines to be shouted" loud_arrived
+loud_arrived() { http GET "127.0.0.1:$stats_port" / "" | grep '"projects/p/topics/loud":100' | grep -q '"Backlog":0,'; }
+await 240 "a hundred lines to be shouted and none to be left" loud_arrived
 echo "a hundred lines were published in capitals"
 
 step "a test of one's own, from the README of pubsubtest"
