@@ -130,6 +130,7 @@ func isRunID(s string) bool {
 var asFlags = strings.NewReplacer(
 	"sink.Config.Topic", "--topic",
 	"the disposition is options.CreateNever: create the topic, or", "give --create_topic, create the topic, or",
+	"create it with gcloud pubsub topics create", "give --create_topic, or create it with gcloud pubsub topics create",
 )
 
 // end is the number of messages, or more than there will ever be.

@@ -165,7 +165,7 @@ func TestLoadgen_ATopicThatIsMissing(t *testing.T) {
 	srv := pubsubtest.New(t)
 	o := generateTo(t.Context(), t, srv, "--messages=10")
 	o.MustEnd(t, program.ExitFailed)
-	if want := "loadgen failed: --topic: topic " + topic + " does not exist; create it with gcloud pubsub topics create load --project=p\n"; o.Stderr != want {
+	if want := "loadgen failed: --topic: topic " + topic + " does not exist; give --create_topic, or create it with gcloud pubsub topics create load --project=p\n"; o.Stderr != want {
 		t.Errorf("said %q, want %q", o.Stderr, want)
 	}
 	if len(srv.Topics()) > 0 || o.Stdout != "" || o.Report.Run != "" {
