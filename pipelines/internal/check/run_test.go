@@ -139,7 +139,7 @@ subscription projects/p/subscriptions/none
   state    does not exist
   granted  pubsub.subscriptions.get, for looking at it before it is read
   unknown  pubsub.subscriptions.consume, for reading
-  fault    does not exist; create it
+  fault    does not exist; give --create_subscriptions, or create it
              $ gcloud pubsub subscriptions create none --project=p --topic=TOPIC --enable-message-ordering
 
 topic projects/p/topics/moved

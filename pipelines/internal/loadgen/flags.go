@@ -59,7 +59,7 @@ func ownFlags(s *settings) *flag.FlagSet {
 func parseFlags(args []string) (settings, error) {
 	var s settings
 	err := s.Parse(ownFlags(&s), args)
-	if s.stream.Run == "" && !s.Given["run_id"] {
+	if s.stream.Run == "" {
 		s.stream.Run = time.Now().UTC().Format("20060102-150405-") + uuid.NewString()[:4]
 	}
 	return s, err

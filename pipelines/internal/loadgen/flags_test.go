@@ -29,7 +29,7 @@ func TestFlags_EachFault(t *testing.T) {
 		"size, turned":        {append(good, "--size=200-100"), `--size: "200-100": must be a number of bytes, or two as 100-5000, each 64 to 9,900,000`},
 		"size, open":          {append(good, "--size=200-"), `--size: "200-": must be a number of bytes, or two as 100-5000, each 64 to 9,900,000`},
 		"run":                 {append(good, "--run_id=a b"), `--run_id: "a b": must have 1 to 100 of a-z A-Z 0-9 - . _`},
-		"run, empty":          {append(good, "--run_id="), `--run_id: "": must have 1 to 100 of a-z A-Z 0-9 - . _`},
+		"run, empty":          {append(good, "--run_id="), `--run_id: "": must not be empty: leave the flag out for its default`},
 		"emulator":            {append(good, "--emulator_endpoint=here"), `--emulator_endpoint: "here": must be host:port`},
 		"two endpoints":       {append(good, "--emulator_endpoint=h:1", "--pubsub_endpoint=h:2"), `--pubsub_endpoint: "h:2": must be empty beside --emulator_endpoint`},
 		"key and emulator":    {append(good, "--emulator_endpoint=h:1", "--service_account_key_file=k"), "--service_account_key_file: (set): must be empty beside --emulator_endpoint, which takes no credentials"},

@@ -37,6 +37,10 @@ func Failed(stderr io.Writer, name string, err error) int {
 	if c, ok := stderr.(*Console); ok && c.say != nil {
 		text = c.say(text)
 	}
+	return failed(stderr, name, text)
+}
+
+func failed(stderr io.Writer, name, text string) int {
 	fmt.Fprintf(stderr, "%s failed: %s\n", name, text)
 	return ExitFailed
 }

@@ -26,5 +26,5 @@ func Ready(ctx context.Context, name string, stderr io.Writer, u Use) (code int,
 	case ctx.Err() != nil:
 		return ExitInterrupted, false
 	}
-	return Failed(stderr, name, err), false
+	return failed(stderr, name, err.Error()), false // in the words of u, which Check has said it in
 }

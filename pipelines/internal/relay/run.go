@@ -71,7 +71,7 @@ func conclude(ctx context.Context, s settings, r report, check *verdict, err err
 	}
 	switch {
 	case err != nil:
-		return program.Failed(stderr, "relay", errors.New(s.use().Say(err.Error())))
+		return program.Failed(stderr, "relay", err)
 	case interrupted:
 		fmt.Fprintln(stdout, farewell)
 		return program.ExitInterrupted
