@@ -186,6 +186,7 @@ func TestRecover_ARefusedCreationIsAskedForOnce(t *testing.T) {
 				defer other.Drop()
 				mustAdd(t, b, "slow")
 				mustAdd(t, other, "slow's neighbour")
+				synctest.Wait() // It is on the wire: else it would be parked, and never sent.
 				mustAdd(t, a, "quick", "quick too")
 				if err := a.Finish(t.Context()); err == nil {
 					t.Error("the first bundle: no error")
