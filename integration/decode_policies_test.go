@@ -123,7 +123,7 @@ func reading(cfg source.Config, decode source.DecodeFunc[*message.Message]) (*be
 
 // deadLettered makes in's subscription one with a dead-letter policy.
 func deadLettered(srv *pubsubtest.Server, maxAttempts int32) {
-	const letters = "projects/p/topics/letters"
+	const letters = "projects/integration/topics/letters"
 	srv.MustCreateTopic(letters)
 	if err := srv.DeleteSubscription(inSub); err != nil {
 		panic(err)

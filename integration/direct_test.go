@@ -137,7 +137,7 @@ func TestDirect_MissingSubscription(t *testing.T) {
 	onRunner(t, "direct")
 	srv := newServer(t)
 	r := relayOf(srv, options.Limit{MaxMessages: 1})
-	const typo = "projects/p/subscriptions/inptu"
+	const typo = "projects/integration/subscriptions/inptu"
 	r.source.Subscriptions = source.From(typo)
 	expectError(t, r.run(within(t, 30*time.Second)), typo, "NotFound")
 }

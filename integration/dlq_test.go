@@ -28,8 +28,8 @@ import (
 
 // Where dead letters go, and whence they are read.
 const (
-	deadTopic = "projects/p/topics/dead"
-	deadSub   = "projects/p/subscriptions/dead"
+	deadTopic = "projects/integration/topics/dead"
+	deadSub   = "projects/integration/subscriptions/dead"
 )
 
 func init() {
@@ -291,7 +291,7 @@ func TestDeadLetters_AnOutageOfTheirTopicLosesNothing(t *testing.T) {
 
 // A queue that cannot work stops a job before it reads or publishes anything.
 func TestDeadLetters_AMissingTopicStopsTheJobAtItsStart(t *testing.T) {
-	const hint = "gcloud pubsub topics create dead --project=p"
+	const hint = "gcloud pubsub topics create dead --project=integration"
 	srv := newServer(t)
 	queue := dlq.Config{Topic: deadTopic, EmulatorEndpoint: srv.Endpoint()}
 	publish(t, srv, inTopic, 0, 10)

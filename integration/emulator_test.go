@@ -16,7 +16,7 @@ import (
 )
 
 // outSub is where the emulator is asked what has arrived.
-const outSub = "projects/p/subscriptions/output"
+const outSub = "projects/integration/subscriptions/output"
 
 // relayOnEmulator relays what another client has published and checks that
 // everything arrived once and nothing is left.

@@ -44,7 +44,7 @@ func TestPrism_C20_MissingSubscription(t *testing.T) {
 	parallel(t)
 	srv := newServer(t)
 	r := relayOf(srv, options.Limit{})
-	const typo = "projects/p/subscriptions/inptu"
+	const typo = "projects/integration/subscriptions/inptu"
 	r.source.Subscriptions = source.From(typo)
 	began := time.Now()
 	expectError(t, r.run(within(t, 40*time.Second)), typo, "NotFound", "source.Subscription")
@@ -60,7 +60,7 @@ func TestPrism_C20_SubscriptionThatAppearsIsRead(t *testing.T) {
 	parallel(t)
 	srv := newServer(t)
 	r := relayOf(srv, options.Limit{MaxMessages: 10})
-	const late = "projects/p/subscriptions/late"
+	const late = "projects/integration/subscriptions/late"
 	r.source.Subscriptions = source.From(late)
 	j := start(t, time.Minute, r.run)
 	ctx := within(t, 30*time.Second)
@@ -80,7 +80,7 @@ func TestPrism_C20_OneOfSeveralSubscriptionsIsMissing(t *testing.T) {
 	srv := newServer(t)
 	publish(t, srv, inTopic, 0, 100)
 	r := relayOf(srv, options.Limit{})
-	const typo = "projects/p/subscriptions/inptu"
+	const typo = "projects/integration/subscriptions/inptu"
 	r.source.Subscriptions = source.From(inSub, typo)
 	expectError(t, r.run(within(t, 40*time.Second)), typo, "NotFound", "1 of 2 subscriptions")
 	if s := srv.Stats(inSub); s.Delivered != 0 || s.StreamsOpened != 0 {

@@ -20,11 +20,12 @@ import (
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/source"
 )
 
-// What most tests relay from and to.
+// What most tests relay from and to. The project is that of no other package: a read that a
+// test leaves behind may find the server of another process where its own has been.
 const (
-	inTopic  = "projects/p/topics/input"
-	inSub    = "projects/p/subscriptions/input"
-	outTopic = "projects/p/topics/output"
+	inTopic  = "projects/integration/topics/input"
+	inSub    = "projects/integration/subscriptions/input"
+	outTopic = "projects/integration/topics/output"
 )
 
 func init() {

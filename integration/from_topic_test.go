@@ -44,8 +44,8 @@ func TestC23_AReadOfAMissingTopicFails(t *testing.T) {
 	long(t)
 	srv := newServer(t)
 	r := relayOf(srv, options.Limit{})
-	r.source.Subscriptions = source.FromTopic("p", "projects/p/topics/missing")
-	expectError(t, r.run(within(t, time.Minute)), "cannot be created: NotFound", "create the topic projects/p/topics/missing first")
+	r.source.Subscriptions = source.FromTopic("integration", "projects/integration/topics/missing")
+	expectError(t, r.run(within(t, time.Minute)), "cannot be created: NotFound", "create the topic projects/integration/topics/missing first")
 	if n := srv.Calls("DeleteSubscription"); n != 0 {
 		t.Errorf("%d deletions", n)
 	}

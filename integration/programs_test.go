@@ -20,7 +20,7 @@ import (
 )
 
 // relayedSub is what verify reads behind a relay.
-const relayedSub = "projects/p/subscriptions/output"
+const relayedSub = "projects/integration/subscriptions/output"
 
 // programs builds loadgen, relay and verify, once, into programsDir, which TestMain
 // removes.

@@ -168,7 +168,7 @@ var (
 // given that is to go there.
 func newRoute(t *testing.T) (string, *routed) {
 	t.Helper()
-	topic := fmt.Sprint("projects/p/topics/sink-", routesNumber.Add(1))
+	topic := fmt.Sprint("projects/integration/topics/sink-", routesNumber.Add(1))
 	r := new(routed)
 	routes.Store(topic, r)
 	t.Cleanup(func() { routes.Delete(topic) })

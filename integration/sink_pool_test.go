@@ -37,7 +37,7 @@ func (fn *countedWords) ProcessElement(_ []byte, emit func(string)) {
 // wordTopics is how many topics topicOfWord spreads the numbers over.
 const wordTopics = 10_000
 
-func wordTopic(i int) string { return fmt.Sprintf("projects/p/topics/word%d", i%wordTopics) }
+func wordTopic(i int) string { return fmt.Sprintf("projects/integration/topics/word%d", i%wordTopics) }
 
 func topicOfWord(word string, _ time.Time) (string, error) {
 	i, err := strconv.Atoi(word)

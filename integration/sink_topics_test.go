@@ -24,7 +24,7 @@ import (
 func spread(messages []*message.Message, topics int) []string {
 	names := make([]string, topics)
 	for i := range names {
-		names[i] = fmt.Sprintf("projects/p/topics/spread-%03d", i)
+		names[i] = fmt.Sprintf("projects/integration/topics/spread-%03d", i)
 	}
 	for i, m := range messages {
 		m.Attributes = map[string]string{topicAttribute: names[i%topics]}
@@ -254,14 +254,14 @@ func TestSink_C33_APublishersRoleIsEnough(t *testing.T) {
 func TestWrite_CreatesAMissingTopicAsTopicCreateSays(t *testing.T) {
 	want := &pubsubpb.Topic{
 		MessageRetentionDuration: durationpb.New(36 * time.Hour),
-		KmsKeyName:               "projects/p/locations/europe-west3/keyRings/r/cryptoKeys/k",
+		KmsKeyName:               "projects/integration/locations/europe-west3/keyRings/r/cryptoKeys/k",
 		MessageStoragePolicy: &pubsubpb.MessageStoragePolicy{
 			AllowedPersistenceRegions: []string{"europe-west3", "europe-west4"}, EnforceInTransit: true,
 		},
 	}
 	every := options.TopicCreate{
 		MessageRetention:          36 * time.Hour,
-		KMSKeyName:                "projects/p/locations/europe-west3/keyRings/r/cryptoKeys/k",
+		KMSKeyName:                "projects/integration/locations/europe-west3/keyRings/r/cryptoKeys/k",
 		AllowedPersistenceRegions: []string{"europe-west3", "europe-west4"},
 		EnforceInTransit:          true,
 	}

@@ -52,7 +52,7 @@ func TestPrism_C27_StartPositions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			srv := newServer(t)
-			const sub = "projects/p/subscriptions/retaining"
+			const sub = "projects/integration/subscriptions/retaining"
 			srv.MustCreateSubscription(sub, inTopic, pubsubtest.RetainAcked())
 			publishAged(t, srv, 3*time.Hour, time.Hour)
 			emulator.Dial(t, srv.Endpoint()).Drain(sub)
@@ -101,7 +101,7 @@ func TestPrism_CreatesItsSubscriptionAndReadsWhatTheTopicRetains(t *testing.T) {
 // The pipeline fails with every refusal before it reads anything.
 func TestPrism_C21_EveryRefusalEndsThePipelineAtOnce(t *testing.T) {
 	srv := newServer(t)
-	const gone, orphan, once = "projects/p/topics/gone", "projects/p/subscriptions/orphan", "projects/p/subscriptions/once"
+	const gone, orphan, once = "projects/integration/topics/gone", "projects/integration/subscriptions/orphan", "projects/integration/subscriptions/once"
 	srv.MustCreateTopic(gone)
 	srv.MustCreateSubscription(orphan, gone)
 	srv.MustCreateSubscription(once, inTopic, pubsubtest.ExactlyOnce())
@@ -124,7 +124,7 @@ func TestDirect_StartsUpAsElsewhere(t *testing.T) {
 	onRunner(t, "direct")
 	srv := newServer(t)
 	publishAged(t, srv, time.Hour)
-	const sub = "projects/p/subscriptions/created"
+	const sub = "projects/integration/subscriptions/created"
 	r := relayOf(srv, options.Limit{MaxMessages: 1})
 	r.source.Subscriptions = append(source.From(inSub), source.Subscription{Name: sub, Create: &options.SubscriptionCreate{Topic: inTopic}})
 	r.source.StartPosition = options.Latest()

@@ -163,7 +163,7 @@ func TestPrism_AThousandSubscriptionsStartTogether(t *testing.T) {
 	srv.MustCreateTopic(outTopic)
 	names := make([]string, n)
 	for i := range names {
-		names[i] = fmt.Sprintf("projects/p/subscriptions/input-%04d", i)
+		names[i] = fmt.Sprintf("projects/integration/subscriptions/input-%04d", i)
 		srv.MustCreateSubscription(names[i], inTopic)
 	}
 	r := relayOf(srv, options.Limit{})

@@ -131,8 +131,8 @@ func publishAt(t testing.TB, srv *pubsubtest.Server, topic string, times ...time
 }
 
 const (
-	idleTopic = "projects/p/topics/idle"
-	idleSub   = "projects/p/subscriptions/idle"
+	idleTopic = "projects/integration/topics/idle"
+	idleSub   = "projects/integration/subscriptions/idle"
 )
 
 // count runs a windowed count of the subscriptions.

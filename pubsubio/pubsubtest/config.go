@@ -18,7 +18,9 @@ const eventsInTests = 1 << 18
 // loopback port that counts, but keeps neither events nor published messages.
 type Config struct {
 	// Addr is where to listen, as host:port. The default is 127.0.0.1:0, a free
-	// loopback port. The server has no authentication: keep it on loopback.
+	// loopback port, at which no server of this process has listened before: a client
+	// that an earlier test left behind does not find it. The server has no
+	// authentication: keep it on loopback.
 	Addr string
 
 	// Events is how many of the latest events Events returns, or Unlimited.

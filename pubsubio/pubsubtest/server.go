@@ -68,7 +68,7 @@ func Start(cfg Config) (*Server, error) {
 	s.changes.init()
 	s.load.init()
 	s.conns.init()
-	lis, err := net.Listen("tcp", cfg.Addr)
+	lis, err := listen(cfg.Addr)
 	if err != nil {
 		return nil, fmt.Errorf("pubsubtest: %w", err)
 	}
