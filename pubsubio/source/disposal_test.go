@@ -43,7 +43,7 @@ func newPickyHarness(t *testing.T, p FailurePolicy) *harness {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.fn.Decoder, h.fn.Nonce, h.fn.Config.OnDecodeFailure = name, t.Name(), p
+	h.fn.Decoder, h.fn.Nonce, h.fn.Config.OnDecodeFailure = name, nonceOf(t), p
 	h.group.counts = h.fn.newDisposal(nil).counts
 	h.counts = h.group.counts
 	return h

@@ -153,8 +153,9 @@ func TestReadFn_TellsTheReadersOfTimedRecords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fn := &readFn{settings{Decoder: name, Nonce: t.Name()}}
-	g, err := fn.group(assignment{ReadNonce: t.Name()})
+	nonce := nonceOf(t)
+	fn := &readFn{settings{Decoder: name, Nonce: nonce}}
+	g, err := fn.group(assignment{ReadNonce: nonce})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -253,11 +254,20 @@ func newFixture(t *testing.T, rule run.Rule, adjust func(*Config)) *fixture {
 	return fixtureIn(t, newGroup("test", cfg, run.Binding{Rule: rule}, new(stats.Source)), "reader")
 }
 
+var nonces atomic.Int64
+
+// nonceOf returns a nonce that nothing in this process has had, also where the test
+// runs a second time: what is counted and kept by nonce lasts as long as the process.
+func nonceOf(t testing.TB) string {
+	t.Helper()
+	return fmt.Sprint(t.Name(), "#", nonces.Add(1))
+}
+
 // newRunFixture is newFixture for a reader that its run ends.
 func newRunFixture(t *testing.T) (*fixture, *run.Run) {
 	t.Helper()
 	r := run.Start(run.Finalized, true)
-	g, err := groupOf(t.Name(), Config{}, r.Binding, new(stats.Source))
+	g, err := groupOf(nonceOf(t), Config{}, r.Binding, new(stats.Source))
 	if err != nil {
 		t.Fatal(err)
 	}

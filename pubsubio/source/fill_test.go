@@ -35,7 +35,7 @@ func (c trickle) drained(t *testing.T) (emitted int, took time.Duration) {
 			c.adjust(&cfg)
 		}
 		r := run.Start(run.Finalized, true)
-		g, err := groupOf(t.Name(), cfg, r.Binding, new(stats.Source))
+		g, err := groupOf(nonceOf(t), cfg, r.Binding, new(stats.Source))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -44,7 +44,7 @@ func newReadHarness(t *testing.T, rule run.Rule) *harness {
 		t.Fatal(err)
 	}
 	f := newFixture(t, rule, nil)
-	f.group.nonce = t.Name()
+	f.group.nonce = nonceOf(t)
 	groups.Lock()
 	groups.byNonce[f.group.nonce] = f.group
 	groups.Unlock()

@@ -401,9 +401,10 @@ func TestStartup_ChecksTheDeadLetterQueueBeforeItSeeks(t *testing.T) {
 		cfg := reads([]string{subA, subB})
 		cfg.StartPosition = options.FromTimestamp(startTime)
 		cfg.OnDecodeFailure = SendTo(checkableQueue{q})
+		nonce := nonceOf(t)
 		begin := func() error {
 			s := newStartup(cfg.withDefaults(), a.calls())
-			s.letters = dlq.NewSender(cfg.OnDecodeFailure.queue, t.Name())
+			s.letters = dlq.NewSender(cfg.OnDecodeFailure.queue, nonce)
 			return s.run(t.Context())
 		}
 		wantError(t, begin(), `source: 1 of 2 subscriptions cannot be read as configured:
