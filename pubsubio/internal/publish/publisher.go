@@ -27,6 +27,7 @@ type publisher struct {
 	incident *incident        // while the topic is missing
 	failures int              // incidents that ended in an error
 	failure  error            // of the last of them; nil once a request found the topic
+	created  int              // creations of the topic, by this pool or found to be done
 	used     time.Time        // when a batch was last opened
 	cut      bool             // its requests are cancelled: it takes no more, and is released once clean
 	gone     bool             // released

@@ -32,7 +32,8 @@ type incident struct {
 
 	// Of whoever has the turn.
 	created  bool
-	attempts int // publishes since the creation that found no topic
+	presumed bool // created before, which an attempt is to show
+	attempts int  // publishes since the creation that found no topic
 
 	err error // set before over is closed: nil where the topic is there
 }
@@ -55,10 +56,12 @@ func (d *publisher) closeIncidentLocked(err error) {
 	}
 }
 
-// incidentLocked returns the topic's incident, and opens one.
-func (d *publisher) incidentLocked() *incident {
+// incidentLocked returns the topic's incident, and opens one, for an answer to an attempt
+// that was sent after that many creations. Where there was another since, the answer says
+// nothing of the topic as it is now: one more attempt is to show whether it is there.
+func (d *publisher) incidentLocked(before int) *incident {
 	if d.incident == nil {
-		d.incident = &incident{turn: make(chan struct{}, 1), over: make(chan struct{})}
+		d.incident = &incident{turn: make(chan struct{}, 1), over: make(chan struct{}), presumed: before != d.created}
 	}
 	return d.incident
 }
@@ -98,10 +101,13 @@ func (r *request) recover() error {
 		p.mu.Unlock()
 		return err
 	}
-	in := d.incidentLocked()
+	in := d.incidentLocked(r.created)
 	p.mu.Unlock()
 	if r.leads == in {
-		in.attempts++ // of those after the creation: this answer is to one
+		if !in.presumed {
+			in.attempts++ // of those after the creation: this answer is to one
+		}
+		in.presumed = false
 		return r.lead()
 	}
 	r.stepBack()
@@ -154,11 +160,14 @@ func (r *request) lead() error {
 		return in.err
 	default:
 	}
-	if !in.created {
+	if !in.created && !in.presumed {
 		if err := r.createTopic(); err != nil || r.batch == nil {
 			return err
 		}
 		in.created = true
+		p.mu.Lock()
+		r.publisher().created++
+		p.mu.Unlock()
 	}
 	if in.attempts >= p.opts.RecoveryMaxAttempts {
 		err := p.refusal(r.story, fmt.Sprintf("the topic was created; options.Publisher.RecoveryMaxAttempts (%d)", p.opts.RecoveryMaxAttempts))

@@ -102,6 +102,35 @@ func TestRecover_CreatesAMissingTopicOnce(t *testing.T) {
 	})
 }
 
+// The answer that a topic is missing may come after another request has created it and
+// was stored: it says nothing of the topic as it is now.
+func TestRecover_ALateAnswerCreatesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTopicService()
+		slow := true // the first request: its answer takes long
+		s.answer = func(ctx context.Context, r *pubsubpb.PublishRequest) error {
+			err := s.exists(ctx, r)
+			s.lock.Lock()
+			late := slow
+			slow = false
+			s.lock.Unlock()
+			if late {
+				pass(2 * time.Second)
+			}
+			return err
+		}
+		p := newCreatingPool(t, s, options.Publisher{BatchElementCount: 1})
+		b := open(t, p)
+		mustAdd(t, b, "slow")
+		synctest.Wait() // its answer is on its way
+		mustAdd(t, b, "quick")
+		mustFinish(t, b)
+		if got := len(s.data()); s.creations != 1 || got != 2 {
+			t.Errorf("%d creations, %d messages published", s.creations, got)
+		}
+	})
+}
+
 // A creation by somebody else in between is a success.
 func TestRecover_AlreadyExistsIsSuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

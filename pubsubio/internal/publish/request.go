@@ -75,6 +75,7 @@ type request struct {
 	backoff *backoff
 	leads   *incident // whose turn it has
 	parked  int       // messages of it in pool.parked
+	created int       // publisher.created when the latest attempt was sent
 }
 
 func (r *request) publisher() *publisher { return r.batch.lane.publisher }
@@ -117,6 +118,9 @@ func (r *request) attempt() error {
 		ctx, cancel = context.WithTimeout(ctx, d)
 		defer cancel()
 	}
+	r.pool.mu.Lock()
+	r.created = r.publisher().created
+	r.pool.mu.Unlock()
 	return r.pool.send(ctx, r.batch.payload, r.batch.messages())
 }
 
