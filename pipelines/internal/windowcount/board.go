@@ -33,6 +33,8 @@ type board struct {
 	folded  bool             // some labels are in no totals any more
 	changed map[span]bool    // since takeChanged
 	left    int64            // windows that have left
+	newest  span             // of those
+	recount bool             // one of them has said again all that it has
 
 	admitted int64 // messages, once for each window they lie in
 	counted  int64 // of these
@@ -65,6 +67,10 @@ func (b *board) add(w span, label string, n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	c := b.windows[w]
+	if c == nil && b.accumulating && b.left > 0 && bySpan(w, b.newest) <= 0 {
+		b.recount = true // What it said before is gone, and with it what this adds.
+		return
+	}
 	if c == nil {
 		c = &counts{of: make(map[string]int64)}
 		b.windows[w] = c
@@ -96,6 +102,7 @@ func (b *board) dropOldestLocked() {
 	delete(b.windows, oldest)
 	delete(b.changed, oldest)
 	b.left++
+	b.newest = oldest
 }
 
 // foldLocked forgets the half of the labels that counts the least. It sorts them all, but
@@ -116,12 +123,12 @@ func bySpan(x, y span) int {
 	return cmp.Or(x.start.Compare(y.start), x.end.Compare(y.end))
 }
 
-// late is how many messages were not counted, once for each window they lie in. It is
-// true once every window has counted.
-func (b *board) late() int64 {
+// late is how many messages were not counted, once for each window they lie in, and
+// whether that is known. It is true once every window has counted.
+func (b *board) late() (n int64, known bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.admitted - b.counted
+	return b.admitted - b.counted, !b.recount
 }
 
 // A view is a board to be shown: the labels that count the most by name, the rest

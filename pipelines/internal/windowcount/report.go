@@ -27,7 +27,8 @@ type report struct {
 	// --bad_timestamp=drop has dropped, or publish_time has counted by that.
 	BadTimestamps int64 `json:"bad_timestamps"`
 	// Late is how many were too late to be counted, once for each window they lie in.
-	// It is null where the program has failed, as it is not known then.
+	// It is null where it is not known: where the program has failed, and where windows
+	// that accumulate have counted again after the board had let go of them.
 	Late    *int64  `json:"late"`
 	Seconds float64 `json:"seconds"`
 	// WindowCount is how many windows have counted; Windows are the latest of them.
@@ -43,7 +44,7 @@ type windowReport struct {
 
 func newReport(b *board, c pubsubio.Counts, elapsed time.Duration, failed bool) report {
 	r := report{Read: c.Read + c.DecodeFailures, Acknowledged: c.Acknowledged, Published: c.Published, BadTimestamps: c.DecodeFailures, Seconds: elapsed.Seconds()}
-	if late := b.late(); !failed {
+	if late, known := b.late(); known && !failed {
 		r.Late = &late
 	}
 	r.Windows, r.WindowCount = b.last(maxReported)
