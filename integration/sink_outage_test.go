@@ -154,8 +154,10 @@ func TestSink_AnOutageBeyondItsBudgetDropsNothing(t *testing.T) {
 			if got := len(route.list()); got != 0 {
 				t.Errorf("%d messages reached the policy", got)
 			}
-			if c := w.counts(); c.Dropped != 0 || c.Published != 100 || c.SendErrors == 0 {
-				t.Errorf("counts %+v", c)
+			// Five requests, of which a slow machine may not fill each.
+			stored := int64(len(at.messages(w.sink.Topic)))
+			if c := w.counts(); c.Dropped != 0 || c.Published != stored || stored < 5 || stored > 100 || c.SendErrors == 0 {
+				t.Errorf("counts %+v, %d stored", c, stored)
 			}
 			expectWithinCaps(t, at)
 		})
