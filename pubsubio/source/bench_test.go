@@ -31,6 +31,7 @@ func BenchmarkReader(b *testing.B) {
 			MessageId: fmt.Sprint(i), Data: make([]byte, 1000), PublishTime: now, Attributes: map[string]string{"kind": "order"},
 		}}
 	}
+	arrived := arrivals(b, messages...)
 	var out []delivery
 	token, parent := "", ""
 	b.ReportAllocs()
@@ -40,7 +41,7 @@ func BenchmarkReader(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		r.accept(b.Context(), messages, grant{period: firstPeriod})
+		r.accept(b.Context(), arrived, grant{period: firstPeriod})
 		for taken := 0; taken < batch; taken += len(out) {
 			if out, err = r.take(a, out[:0], maxChunk, 1<<30); err != nil {
 				b.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
 
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/internal/stats"
@@ -15,8 +16,8 @@ import (
 
 // calls are the reader's calls to the service, about its subscription.
 type calls struct {
-	// pull opens a stream. The service sends nothing on it until it was sent
-	// first, to which each stream adds what is its own.
+	// pull opens a stream, whose RecvMsg reads a response. The service sends nothing on
+	// it until it was sent first, to which each stream adds what is its own.
 	pull   func(ctx context.Context) (pubsubpb.Subscriber_StreamingPullClient, error)
 	first  *pubsubpb.StreamingPullRequest
 	ack    func(ctx context.Context, ids []string) error
@@ -66,10 +67,11 @@ func dial(subscription, clientID string, cfg Config) (calls, error) {
 
 // callsOver returns the calls about a subscription.
 func callsOver(streams, unary pubsubpb.SubscriberClient, subscription, clientID string) calls {
+	codec := grpc.ForceCodecV2(newPullCodec())
 	route := func(ctx context.Context) context.Context { return transport.WithSubscription(ctx, subscription) }
 	return calls{
 		pull: func(ctx context.Context) (pubsubpb.Subscriber_StreamingPullClient, error) {
-			stream, err := streams.StreamingPull(route(ctx))
+			stream, err := streams.StreamingPull(route(ctx), codec)
 			if err != nil {
 				return nil, fmt.Errorf("open stream: %w", err)
 			}

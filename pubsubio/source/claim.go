@@ -3,9 +3,8 @@ package source
 import (
 	"time"
 
-	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
-
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/internal/finalize"
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/message"
 )
 
 // claim opens an attempt for a restriction that resumes token. It takes the
@@ -51,7 +50,7 @@ func (r *reader) failureLocked(now time.Time) error {
 
 // A delivery is a message on its way out of the buffer.
 type delivery struct {
-	msg       *pubsubpb.PubsubMessage
+	msg       *message.Message
 	attempt   int // the delivery attempt
 	eventTime time.Time
 	size      int64
@@ -72,6 +71,7 @@ func (r *reader) take(a *attempt, dst []delivery, n int, size int64) ([]delivery
 	r.bufferLocked(func() { items, lapsed = r.fifo.pop(nil, n, size, r.perKey(), now) })
 	r.lapseLocked(lapsed, now)
 	for _, h := range items {
+		h.msg.DeliveryAttempt = h.delivery
 		dst = append(dst, delivery{msg: h.msg, attempt: h.delivery, eventTime: h.eventTime, size: h.size, untimed: h.untimed})
 		h.msg = nil
 	}

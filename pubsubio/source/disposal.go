@@ -11,7 +11,6 @@ import (
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/dlq"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/internal/seldom"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/internal/stats"
-	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/message"
 )
 
 // A disposal carries out the failure policy for what one call of ProcessElement
@@ -58,7 +57,7 @@ func (p *disposal) takeCount() int {
 func (p *disposal) take(ctx context.Context, v *visit, d *delivery, err error) error {
 	p.n++
 	p.counts.DecodeFailures.Add(1)
-	id := d.msg.GetMessageId()
+	id := d.msg.ID
 	err = fmt.Errorf("decode message %s of %s: %w", id, v.reader.subscription, err)
 	switch p.policy.kind {
 	case drop:
@@ -130,14 +129,14 @@ func (s *settings) closeQueue() error {
 
 // newFailed returns the failure of a delivery and the time at which it is emitted:
 // the event time that its records would have had, or the publish time where there is
-// none. The message is made anew, for the decoder has had the other.
+// none.
 func newFailed(v *visit, d *delivery, err error) (Failed, beam.EventTime) {
 	at := mtime.FromTime(d.eventTime)
 	if v.emit.timed {
-		at = mtime.FromTime(d.msg.GetPublishTime().AsTime())
+		at = mtime.FromTime(publishTime(d.msg))
 	}
 	return Failed{
-		Message:      message.FromProto(d.msg, d.attempt),
+		Message:      d.msg,
 		Subscription: v.reader.subscription,
 		Error:        err.Error(),
 		Time:         time.Now().UTC(),

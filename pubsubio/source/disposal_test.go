@@ -1,6 +1,7 @@
 package source
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -226,7 +227,8 @@ func TestReadFn_EmitFailedEmitsTheWholeMessage_C25(t *testing.T) {
 		defer h.close(t.Context())
 		r := h.opened(first, 1)
 		m := received("a2", "m2", time.UnixMilli(5000))
-		m.DeliveryAttempt, m.Message.OrderingKey, m.Message.Attributes = 4, "key", map[string]string{"k": "a\xc5z"}
+		m.DeliveryAttempt, m.Message.OrderingKey, m.Message.Attributes = 4, "key", map[string]string{"k": "a?z"}
+		h.service.onWire = func(b []byte) []byte { return bytes.ReplaceAll(b, []byte("a?z"), []byte("a\xc5z")) }
 		h.service.send <- []*pubsubpb.ReceivedMessage{m, received("a3", "m3", time.Now())}
 		synctest.Wait()
 		refused := time.Now().UTC()

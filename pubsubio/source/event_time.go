@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/message"
 )
 
 // eventTime returns what is known of the event time of a message that was received,
@@ -15,8 +15,8 @@ import (
 // Where the decoder gives each record its time, the message holds the watermark as
 // one that is WatermarkLag older than its publish time, until its records' times are
 // known: see Timed.
-func (r *reader) eventTime(m *pubsubpb.PubsubMessage) (t time.Time, ok bool) {
-	publish := m.GetPublishTime().AsTime()
+func (r *reader) eventTime(m *message.Message) (t time.Time, ok bool) {
+	publish := publishTime(m)
 	switch {
 	case r.config.TimestampAttribute != "":
 		t, err := timestampOf(m, r.config.TimestampAttribute)
@@ -30,9 +30,18 @@ func (r *reader) eventTime(m *pubsubpb.PubsubMessage) (t time.Time, ok bool) {
 	return publish, true
 }
 
+// publishTime returns the publish time of a message. The service gives one to each;
+// without it, it is the epoch.
+func publishTime(m *message.Message) time.Time {
+	if m.PublishTime.IsZero() {
+		return time.Unix(0, 0).UTC()
+	}
+	return m.PublishTime
+}
+
 // timestampOf reads the event time in an attribute.
-func timestampOf(m *pubsubpb.PubsubMessage, attribute string) (time.Time, error) {
-	s, ok := m.GetAttributes()[attribute]
+func timestampOf(m *message.Message, attribute string) (time.Time, error) {
+	s, ok := m.Attributes[attribute]
 	if !ok {
 		return time.Time{}, errNoTimestamp
 	}
@@ -54,9 +63,9 @@ func (v *visit) checkTime(d *delivery) error {
 		_, err := timestampOf(d.msg, attribute)
 		return fmt.Errorf("TimestampAttribute %q: %w", attribute, err)
 	}
-	if looksLikeSeconds(d.msg.GetAttributes()[attribute], d.eventTime) && v.group.counts.TimestampsInSeconds.Add(1) == 1 {
+	if looksLikeSeconds(d.msg.Attributes[attribute], d.eventTime) && v.group.counts.TimestampsInSeconds.Add(1) == 1 {
 		warn("an event time lies in 1970: it is taken for milliseconds since the Unix epoch, and looks like seconds; have the publisher write milliseconds or RFC 3339 (further ones are only counted, as timestampsInSeconds)",
-			"subscription", v.reader.subscription, "attribute", attribute, "message", d.msg.GetMessageId())
+			"subscription", v.reader.subscription, "attribute", attribute, "message", d.msg.ID)
 	}
 	return nil
 }

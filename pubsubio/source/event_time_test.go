@@ -105,7 +105,7 @@ func TestReadFn_C10_SecondsAreCountedAndWarnedOfOnce(t *testing.T) {
 
 // The start of the year 1, which is Go's zero time, holds the watermark as any other.
 func TestEventTime_TheZeroTimeIsATime(t *testing.T) {
-	m := stamped("a1", "m1", "0001-01-01T00:00:00Z").GetMessage()
+	m := arrivals(t, stamped("a1", "m1", "0001-01-01T00:00:00Z"))[0].msg
 	got, err := timestampOf(m, "ts")
 	if err != nil || got.IsZero() || got.UnixMilli() != (time.Time{}).UnixMilli() {
 		t.Errorf("%v, error %v", got, err)
@@ -213,7 +213,7 @@ func BenchmarkEmitOne(b *testing.B) {
 			r := g.openLocked("reader", testSubscription, newFakeService().calls())
 			defer r.close(b.Context())
 			v := &visit{group: g, reader: r, emit: emitterOf(Message, func(beam.EventTime, beam.X) {})}
-			m := stamped("a1", "m1", "2024-05-06T07:08:09.123Z").GetMessage()
+			m := arrivals(b, stamped("a1", "m1", "2024-05-06T07:08:09.123Z"))[0].msg
 			b.ReportAllocs()
 			for b.Loop() {
 				at, timed := r.eventTime(m)

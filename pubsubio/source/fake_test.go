@@ -49,6 +49,7 @@ type fakeService struct {
 	// does not end the stream then.
 	onItsWay []*pubsubpb.ReceivedMessage
 	deaf     bool
+	onWire   func([]byte) []byte // changes responses; set before they are sent
 	// A service that keeps streams alive answers pings.
 	keepsAlive bool
 	requests   []*pubsubpb.StreamingPullRequest // the first on each stream
@@ -166,6 +167,14 @@ func (s *fakeStream) Send(request *pubsubpb.StreamingPullRequest) error {
 		asked()
 	}
 	return nil
+}
+
+func (s *fakeStream) RecvMsg(m any) error {
+	sent, err := s.Recv()
+	if err != nil {
+		return err
+	}
+	return send(m, sent, s.service.onWire)
 }
 
 func (s *fakeStream) Recv() (*pubsubpb.StreamingPullResponse, error) {
@@ -341,7 +350,7 @@ func (f *fixture) takeIDs(a *attempt, n int) []string {
 	}
 	ids := make([]string, len(ds))
 	for i, d := range ds {
-		ids[i] = d.msg.GetMessageId()
+		ids[i] = d.msg.ID
 	}
 	return ids
 }

@@ -3,7 +3,7 @@ package source
 import (
 	"time"
 
-	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/message"
 )
 
 // A held message was received by this reader and is neither acknowledged,
@@ -11,7 +11,7 @@ import (
 type held struct {
 	// msg is the message itself while it is buffered, nil afterwards: a message
 	// that was emitted costs its ids only.
-	msg   *pubsubpb.PubsubMessage
+	msg   *message.Message
 	id    string
 	ackID string // of the newest delivery
 	// eventTime is the event time as far as it is known on receipt: the publish time

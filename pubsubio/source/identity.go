@@ -4,7 +4,7 @@ import (
 	"hash/maphash"
 	"time"
 
-	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/message"
 )
 
 const (
@@ -39,11 +39,11 @@ func newIdentities(attribute string) identities {
 }
 
 // of returns the id of a message, empty where it has none: it has no copies then.
-func (i *identities) of(m *pubsubpb.PubsubMessage) string {
+func (i *identities) of(m *message.Message) string {
 	if i.attribute == "" {
 		return ""
 	}
-	return m.GetAttributes()[i.attribute]
+	return m.Attributes[i.attribute]
 }
 
 // A kinship says what a message is to the others.

@@ -210,9 +210,9 @@ type modelBundle struct {
 func (b *modelBundle) take(s *modelService, n int) error {
 	taken, err := b.reader.take(b.attempt, nil, n, 1<<30)
 	for _, d := range taken {
-		m := s.find(d.msg.GetMessageId())
-		if string(d.msg.GetData()) != "data of "+m.id {
-			return fmt.Errorf("%w: %s was emitted with data %q", errModel, m, d.msg.GetData())
+		m := s.find(d.msg.ID)
+		if string(d.msg.Data) != "data of "+m.id {
+			return fmt.Errorf("%w: %s was emitted with data %q", errModel, m, d.msg.Data)
 		}
 		b.emitted = append(b.emitted, m)
 	}

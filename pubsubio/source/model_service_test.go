@@ -439,6 +439,14 @@ func (t *modelStream) CloseSend() error {
 	return nil
 }
 
+func (t *modelStream) RecvMsg(m any) error {
+	sent, err := t.Recv()
+	if err != nil {
+		return err
+	}
+	return send(m, sent, nil)
+}
+
 func (t *modelStream) Recv() (*pubsubpb.StreamingPullResponse, error) {
 	for {
 		ms, changed, lapse, err := t.poll()

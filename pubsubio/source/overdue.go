@@ -12,5 +12,5 @@ func (v *visit) overdue(d *delivery) {
 		return
 	}
 	warn("a message was delivered more often than the dead-letter policy says, so the service cannot forward it: grant roles/pubsub.publisher on the dead-letter topic and roles/pubsub.subscriber on the subscription to service-<project number>@gcp-sa-pubsub.iam.gserviceaccount.com, with the number of the subscription's project",
-		"subscription", v.reader.subscription, "message", d.msg.GetMessageId(), "delivery attempt", d.attempt, "maximum", v.maxDelivery)
+		"subscription", v.reader.subscription, "message", d.msg.ID, "delivery attempt", d.attempt, "maximum", v.maxDelivery)
 }

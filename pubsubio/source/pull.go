@@ -52,8 +52,7 @@ func (s *stream) pull(ctx context.Context, trusted bool) (brought bool, err erro
 		full := time.Now()
 		r.waitForRoom(ctx)
 		asked := time.Now()
-		response, err := s.recv(client)
-		if err != nil {
+		if err := s.recv(client); err != nil {
 			if errors.Is(context.Cause(alive), errSilent) { //nolint:contextcheck // it is no new one
 				err = errSilent
 			}
@@ -63,31 +62,32 @@ func (s *stream) pull(ctx context.Context, trusted bool) (brought bool, err erro
 			brought = true
 			r.streamBrings(s)
 		}
-		if err := r.refuses(response.GetSubscriptionProperties()); err != nil {
+		if err := r.refuses(s.response.properties); err != nil {
 			r.setFailure(err)
 		}
 		granted := grant{period: lease, waited: way.pulled(asked.Sub(full), time.Since(asked), lease)}
 		if ctx.Err() == nil {
-			r.accept(ctx, response.GetReceivedMessages(), granted)
+			r.accept(ctx, s.response.messages, granted)
 		} else {
-			r.acceptLate(response.GetReceivedMessages(), granted)
+			r.acceptLate(s.response.messages, granted)
 		}
+		s.response.reset() // The next may be long in coming.
 	}
 }
 
-// recv returns the next response.
-func (s *stream) recv(client pubsubpb.Subscriber_StreamingPullClient) (*pubsubpb.StreamingPullResponse, error) {
+// recv reads the next response.
+func (s *stream) recv(client pubsubpb.Subscriber_StreamingPullClient) error {
 	s.pulse.receiving.Store(true)
 	defer s.pulse.receiving.Store(false)
-	response, err := client.Recv()
+	err := client.RecvMsg(&s.response)
 	if errors.Is(err, io.EOF) {
 		// No failure, but no reason to read no more either.
 		err = status.Error(codes.Unavailable, "the service ended the stream without an error")
 	}
 	if err == nil {
-		s.pulse.received(len(response.GetReceivedMessages()))
+		s.pulse.received(len(s.response.messages))
 	}
-	return response, err
+	return err
 }
 
 // waitForRoom returns once the buffers of the read have room and this reader has

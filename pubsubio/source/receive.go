@@ -4,26 +4,26 @@ import (
 	"context"
 	"time"
 
-	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/message"
 )
 
 // accept takes in the messages of a response that came on a stream of that context,
 // under that lease.
-func (r *reader) accept(ctx context.Context, received []*pubsubpb.ReceivedMessage, g grant) {
+func (r *reader) accept(ctx context.Context, received []arrival, g grant) {
 	if len(received) == 0 {
 		return
 	}
 	slab := make([]held, len(received)) // One allocation; what is held long is small.
-	for i, m := range received {
-		at, timed := r.eventTime(m.GetMessage())
+	for i, a := range received {
+		at, timed := r.eventTime(a.msg)
 		slab[i] = held{
-			msg:       m.GetMessage(),
-			id:        m.GetMessage().GetMessageId(),
-			ackID:     m.GetAckId(),
+			msg:       a.msg,
+			id:        a.msg.ID,
+			ackID:     a.ackID,
 			eventTime: at,
 			untimed:   !timed,
-			size:      sizeOf(m.GetMessage()),
-			delivery:  int(m.GetDeliveryAttempt()),
+			size:      sizeOf(a.msg),
+			delivery:  a.msg.DeliveryAttempt,
 		}
 	}
 	r.counts.Received.Add(int64(len(received)))
@@ -97,15 +97,15 @@ type late struct {
 // reader's are: on one that is still open they would come again. Their data is not
 // kept, as there may be many, so they never reach the buffer, whether or not the
 // reader opens streams again meanwhile.
-func (r *reader) acceptLate(received []*pubsubpb.ReceivedMessage, g grant) {
+func (r *reader) acceptLate(received []arrival, g grant) {
 	r.counts.Received.Add(int64(len(received)))
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, m := range received {
-		at, _ := r.eventTime(m.GetMessage())
+	for _, a := range received {
+		at, _ := r.eventTime(a.msg)
 		r.late = append(r.late, late{
-			id: m.GetMessage().GetMessageId(), ackID: m.GetAckId(),
-			eventTime: at, delivery: int(m.GetDeliveryAttempt()), grant: g,
+			id: a.msg.ID, ackID: a.ackID,
+			eventTime: at, delivery: a.msg.DeliveryAttempt, grant: g,
 		})
 	}
 }
@@ -135,9 +135,9 @@ const (
 // sizeOf returns the serialized size of m but for a few bytes: where fields are
 // large their lengths take more. The exact size costs half of what the reader
 // does with a message in all.
-func sizeOf(m *pubsubpb.PubsubMessage) int64 {
-	size := len(m.GetData()) + len(m.GetMessageId()) + len(m.GetOrderingKey()) + 3*fieldOverhead + publishTimeSize
-	for k, v := range m.GetAttributes() {
+func sizeOf(m *message.Message) int64 {
+	size := len(m.Data) + len(m.ID) + len(m.OrderingKey) + 3*fieldOverhead + publishTimeSize
+	for k, v := range m.Attributes {
 		size += len(k) + len(v) + attributeOverhead
 	}
 	return int64(size)

@@ -41,7 +41,7 @@ func TestOrder_AMessageThatIsLostOnItsWayIsNotOvertaken(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, d := range ds {
-				got = append(got, d.msg.GetMessageId())
+				got = append(got, d.msg.ID)
 			}
 		}
 		s.publish("k", 0)
@@ -104,7 +104,7 @@ func TestReader_WhatIsLeavingLapsesOnce(t *testing.T) {
 		synctest.Wait()
 		closed, cancel := context.WithCancel(f.ctx)
 		cancel()
-		f.accept(closed, []*pubsubpb.ReceivedMessage{received("a1", "m1", time.Now())}, grant{period: 10 * time.Second})
+		f.accept(closed, arrivals(t, received("a1", "m1", time.Now())), grant{period: 10 * time.Second})
 		f.stop()
 		pass(45 * time.Second)
 		if f.fifo.messages != 0 || f.bytes != 0 || f.group.gate.messages.Load() != 0 {

@@ -39,6 +39,8 @@ type stream struct {
 	// first is its first request, made anew each time.
 	first *pubsubpb.StreamingPullRequest
 	pulse pulse
+	// response is the latest one, of the goroutine that reads them.
+	response response
 
 	// The reader's mutex guards all below.
 	state streamState

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/core/graph/mtime"
-
-	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/message"
 )
 
 const (
@@ -146,7 +144,11 @@ func (v *visit) emitOne(ctx context.Context, d *delivery) error {
 	v.overdue(d)
 	err := v.checkTime(d)
 	if err == nil {
-		err = v.emit.run(message.FromProto(d.msg, d.attempt), mtime.FromTime(d.eventTime))
+		was := *d.msg // The decoder may change the one that it gets, or keep it.
+		if err = v.emit.run(d.msg, mtime.FromTime(d.eventTime)); err != nil {
+			again := was
+			d.msg = &again
+		}
 	}
 	if err != nil {
 		return v.refused.take(ctx, v, d, err)
