@@ -9,35 +9,45 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/options"
 )
 
-// WriteOutput writes a file that a flag names: whole or not at all where it is a regular
-// one, which keeps its permissions, and in place where its directory does not let it be
-// replaced. A device or a pipe is written to as it is. What is this process's own output
-// goes there, behind what was printed.
-func WriteOutput(path string, content []byte) error {
+// WriteOutput writes a file that a flag names: whole or not at all where it is a regular one
+// that can be replaced, which keeps its permissions, and in place else: in a directory that
+// takes no other file, or where the file is mounted by itself. What has no room on its disk
+// is not written, and what was there stays. A device or a pipe is written to as it is. What
+// is this process's own output goes there, behind what was printed.
+func WriteOutput(path string, content []byte) error { return writeOutput(path, content, os.Rename) }
+
+func writeOutput(path string, content []byte, rename func(from, to string) error) error {
 	if own := ownOutput(path); own != nil {
 		_, err := own.Write(content)
 		return err
 	}
 	info, err := os.Lstat(path)
 	if err != nil {
-		return replace(path, content, nil)
+		info = nil
 	}
-	if info.Mode().IsRegular() {
-		if err := replace(path, content, info); !errors.Is(err, fs.ErrPermission) {
+	if info == nil || info.Mode().IsRegular() {
+		if err := replace(path, content, info, rename); err == nil || isFull(err) {
 			return err
 		}
 	}
 	return os.WriteFile(path, content, 0o644) // A link stays one.
 }
 
+// isFull reports whether a file could not be written for lack of room: written in place,
+// it would be lost with what it held.
+func isFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
+}
+
 // replace puts a new file at path, with the permissions that the one there has; was is
 // nil where there is none.
-func replace(path string, content []byte, was fs.FileInfo) error {
-	f, err := createBeside(path)
+func replace(path string, content []byte, was fs.FileInfo, rename func(from, to string) error) error {
+	f, err := os.OpenFile(path+"."+strconv.FormatUint(rand.Uint64(), 36), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return err
 	}
@@ -48,17 +58,12 @@ func replace(path string, content []byte, was fs.FileInfo) error {
 		_, err = f.Write(content)
 	}
 	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
+		err = rename(f.Name(), path)
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
 	return nil
-}
-
-// createBeside creates a file that becomes the one at path by being renamed.
-func createBeside(path string) (*os.File, error) {
-	return os.OpenFile(path+"."+strconv.FormatUint(rand.Uint64(), 36), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 }
 
 // ownOutput is the output of this process that path is, nil if none: /dev/stdout, or the
@@ -112,11 +117,11 @@ func tryOutput(path string) error {
 	if _, err := os.Lstat(path); err == nil {
 		return errors.New("it is a link to what does not exist")
 	}
-	f, err := createBeside(path)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.Close(), os.Remove(f.Name()))
+	return errors.Join(f.Close(), os.Remove(path))
 }
 
 // reason is err without the path, which stands beside it, or is none that was named.
@@ -153,15 +158,24 @@ func sameFile(one, two string) bool {
 }
 
 // NothingToDraw says, and why, that --plot has nothing to put into its file. A regular one
-// that is there is removed: left, what an earlier run drew would look like this one's.
+// that is there is removed, or emptied where it cannot be, as one that is mounted by itself:
+// left, what an earlier run drew would look like this one's.
 func NothingToDraw(why, path string, stderr io.Writer) error {
+	return nothingToDraw(why, path, stderr, os.Remove)
+}
+
+func nothingToDraw(why, path string, stderr io.Writer, remove func(path string) error) error {
 	said := why + ": --plot has nothing to draw"
 	info, err := os.Lstat(path)
 	if err == nil && info.Mode().IsRegular() && ownOutput(path) == nil {
-		if err := os.Remove(path); err != nil {
-			return fmt.Errorf("%s, and what an earlier run drew is still there: %w", said, err)
+		gone := "removed"
+		if err := remove(path); err != nil {
+			if os.Truncate(path, 0) != nil {
+				return fmt.Errorf("%s, and what an earlier run drew is still there: %w", said, err)
+			}
+			gone = "emptied"
 		}
-		said += ", and " + path + ", of an earlier run, is removed"
+		said += ", and " + path + ", of an earlier run, is " + gone
 	}
 	fmt.Fprintln(stderr, said)
 	return nil

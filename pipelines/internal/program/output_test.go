@@ -2,6 +2,7 @@ package program
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -61,6 +62,87 @@ func TestWriteOutput_ReplacesAFileWhole(t *testing.T) {
 	if before, err := io.ReadAll(reader); string(before) != "old, and longer" {
 		t.Errorf("who had it open reads %q, %v", before, err)
 	}
+	if names := namesIn(t, dir); names != "r.json" {
+		t.Errorf("left %s", names)
+	}
+}
+
+// What cannot be replaced is written in place: a file that is mounted by itself, whose
+// directory is full of other things, read-only, or takes no longer name. An hour's run has
+// ended then.
+func TestWriteOutput_WritesInPlaceWhatCannotBeReplaced(t *testing.T) {
+	for name, refused := range map[string]error{
+		"a mount point":           syscall.EBUSY,
+		"another file system":     syscall.EXDEV,
+		"a read-only directory":   syscall.EROFS,
+		"not the owner's to move": syscall.EPERM,
+	} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "r.json")
+		mustWrite(t, path, "old, and longer", 0o600)
+		rename := func(from, to string) error { return &os.LinkError{Op: "rename", Old: from, New: to, Err: refused} }
+		if err := writeOutput(path, []byte("new"), rename); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		mustHold(t, path, "new")
+		if names := namesIn(t, dir); names != "r.json" {
+			t.Errorf("%s: left %s", name, names)
+		}
+	}
+}
+
+// Written in place, a file that the disk has no room for would be lost with what it held.
+func TestWriteOutput_KeepsTheOldFileOnAFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "r.json")
+	mustWrite(t, path, "old", 0o600)
+	for _, full := range []error{syscall.ENOSPC, syscall.EDQUOT} {
+		rename := func(from, to string) error { return &os.LinkError{Op: "rename", Old: from, New: to, Err: full} }
+		if err := writeOutput(path, []byte("new"), rename); !errors.Is(err, full) {
+			t.Errorf("%v, want %v", err, full)
+		}
+		mustHold(t, path, "old")
+		if names := namesIn(t, dir); names != "r.json" {
+			t.Errorf("left %s", names)
+		}
+	}
+}
+
+// A name that has room for no other beside it, as the longest one, is tried and written all
+// the same, be it there or not.
+func TestWriteOutput_TheLongestName(t *testing.T) {
+	for _, length := range []int{248, 255} {
+		dir := t.TempDir()
+		name := strings.Repeat("n", length)
+		path := filepath.Join(dir, name)
+		for _, content := range []string{"first, and longer", "second"} {
+			var f options.Faults
+			OutputFaults(&f, "report", path)
+			if err := errors.Join(f.Err(), WriteOutput(path, []byte(content))); err != nil {
+				t.Errorf("%d: %v", length, err)
+			}
+			mustHold(t, path, content)
+		}
+		if names := namesIn(t, dir); names != name {
+			t.Errorf("left %s", names)
+		}
+	}
+}
+
+func TestWriteOutput_InADirectoryThatTakesNoFile(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root may write to any directory")
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "r.json")
+	mustWrite(t, path, "old, and longer", 0o600)
+	if err := os.Chmod(dir, 0o555); err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteOutput(path, []byte("new")); err != nil {
+		t.Error(err)
+	}
+	mustHold(t, path, "new")
 	if names := namesIn(t, dir); names != "r.json" {
 		t.Errorf("left %s", names)
 	}
@@ -220,4 +302,16 @@ func TestNothingToDraw_LeavesNoPlotOfBefore(t *testing.T) {
 	if err := NothingToDraw("", os.DevNull, io.Discard); err != nil {
 		t.Error(err)
 	}
+}
+
+// A file that is mounted by itself cannot be removed: it is left without what it showed.
+func TestNothingToDraw_EmptiesAPlotThatCannotBeRemoved(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "p.svg")
+	mustWrite(t, path, "old", 0o600)
+	busy := func(path string) error { return &os.PathError{Op: "remove", Path: path, Err: syscall.EBUSY} }
+	var said bytes.Buffer
+	if err := nothingToDraw("nothing has arrived", path, &said, busy); err != nil || said.String() != "nothing has arrived: --plot has nothing to draw, and "+path+", of an earlier run, is emptied\n" {
+		t.Errorf("said %q, %v", said.String(), err)
+	}
+	mustHold(t, path, "")
 }
