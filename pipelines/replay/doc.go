@@ -30,8 +30,8 @@
 // dead-letter policy of the subscription itself, if it has one.
 //
 // Letters that the service has got since replay began are new, and left: so what fails again
-// is not replayed again by the same run, and a queue that a pipeline writes to all the time
-// does not keep it from ending.
+// is not replayed again by the same run, and a queue that a pipeline writes to, all the time or
+// now and then, does not keep it from ending.
 //
 // # Dry run
 //

@@ -17,6 +17,10 @@ import (
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/pubsubtest"
 )
 
+// limit is for how long a replay may run that is to end by itself: only a failing test
+// reaches it.
+const limit = time.Minute
+
 // envelope is what another connector may have written: attributes, and any data.
 func envelope(destination string, data []byte) *message.Message {
 	return message.New(data).WithAttributes(map[string]string{
@@ -167,31 +171,52 @@ func TestReplay_TellsOfADeadLetterPolicy(t *testing.T) {
 	}
 }
 
-// A queue that a pipeline writes to all the time is never idle; and the clock of that
-// pipeline's worker is an hour ahead.
-func TestReplay_EndsWhereOnlyNewLettersCome(t *testing.T) {
-	srv := newServer(t)
-	ahead := letter(orders, "one", "x")
-	ahead.Time = time.Now().Add(time.Hour)
-	giveUp(t, srv, ahead)
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() { // Ends with ctx.
+// keepGivingUp has a pipeline give up a new letter, with an interval between two, until
+// stop is called.
+func keepGivingUp(srv *pubsubtest.Server, interval time.Duration) (stop func()) {
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() { // stop ends it and waits for it.
 		defer close(ended)
-		for tick := time.NewTicker(50 * time.Millisecond); ctx.Err() == nil; <-tick.C {
+		tick := time.NewTicker(interval)
+		defer tick.Stop()
+		for {
 			_, _ = srv.Publish(queueTopic, envelope(orders, []byte("\n\x03new")))
+			select {
+			case <-tick.C:
+			case <-done:
+				return
+			}
 		}
 	}()
-	o := replayAt(t.Context(), t, srv)
-	cancel()
-	<-ended
-	o.MustEnd(t, program.ExitDone)
-	// Some may have been there before it began.
-	if got := published(srv, orders); !slices.Contains(got, "one") || int64(len(got)) != o.Report.Chosen {
-		t.Errorf("published %q; report %+v", got, o.Report)
+	return func() {
+		close(done)
+		<-ended
 	}
-	o.line(t, orders, "", "not there when the replay began")
-	leftIn(t, srv, srv.Published(queueTopic)-o.Report.Chosen)
+}
+
+// A queue that a pipeline writes to is never idle, be it all the time or now and then; and
+// the clock of that pipeline's worker is an hour ahead.
+func TestReplay_EndsWhereOnlyNewLettersCome(t *testing.T) {
+	for _, interval := range []time.Duration{50 * time.Millisecond, 700 * time.Millisecond} {
+		t.Run(interval.String(), func(t *testing.T) {
+			srv := newServer(t)
+			ahead := letter(orders, "one", "x")
+			ahead.Time = time.Now().Add(time.Hour)
+			giveUp(t, srv, ahead)
+			stop := keepGivingUp(srv, interval)
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			o := replayAt(ctx, t, srv)
+			stop()
+			o.MustEnd(t, program.ExitDone)
+			// Some may have been there before it began.
+			if got := published(srv, orders); !slices.Contains(got, "one") || int64(len(got)) != o.Report.Chosen {
+				t.Errorf("published %q; report %+v", got, o.Report)
+			}
+			o.line(t, orders, "", "not there when the replay began")
+			leftIn(t, srv, srv.Published(queueTopic)-o.Report.Chosen)
+		})
+	}
 }
 
 // A run that was killed holds letters for a while; the next one waits that long.
