@@ -49,9 +49,16 @@
 // A letter is acknowledged only after its message is published, or after the letter that
 // follows it is. Killed at any time and run again, replay publishes each message at least
 // once: those that were published and not acknowledged yet come twice. Ordering keys are
-// kept; the order of a key's messages is not known any more. Of a letter in parts the last
-// is acknowledged with its message and the others at the end, once everything is published:
-// if replay is killed in between, they stay.
+// kept; the order of a key's messages is not known any more.
+//
+// Of a letter in parts the last is acknowledged with its message and the others at the end, once
+// everything is published, after an interrupt as well. That takes what is left of --max_duration,
+// and no more than fifteen seconds where nothing is left of it or replay was interrupted. If replay
+// fails or is killed in between, or another reader has them then, they stay, with nothing in them
+// that is not published: the last case is an error. No later replay takes them. They go at the
+// end of the subscription's retention, or by hand: "gcloud pubsub subscriptions pull" shows
+// attributes, of which dlq-id says of which letter, and the ack id for "gcloud pubsub subscriptions
+// ack".
 //
 // It runs on prism, Beam's local runner: what is left is kept track of in its own
 // process.
@@ -59,7 +66,7 @@
 // # Exit codes
 //
 //	0    it has ended; what was left or failed again is in the table and in the report
-//	1    it has failed
+//	1    it has failed, or parts of letters stay that were published
 //	2    a flag is wrong
 //	130  it was interrupted; what was published is acknowledged
 package main

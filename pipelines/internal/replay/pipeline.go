@@ -16,10 +16,7 @@ import (
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/source"
 )
 
-func init() {
-	source.RegisterDecoder(decode)
-	source.RegisterDecoder(sweep)
-}
+func init() { source.RegisterDecoder(decode) }
 
 // A sorter decides about each letter and keeps the survey. It is the process's, because
 // a decoder has a name only and no settings: the program runs where it was started.
@@ -34,6 +31,19 @@ type sorter struct {
 	context context.Context //nolint:containedctx // that of the run, which a decoder is not given
 }
 
+func newSorter(run context.Context, s settings, enough func()) *sorter {
+	return &sorter{
+		choice:  s.choice(),
+		topics:  &topics{connection: s.Connection},
+		parts:   newParts(maxPartBytes),
+		survey:  newSurvey(),
+		lull:    &lull{length: s.idle},
+		enough:  enough,
+		dryRun:  s.DryRun,
+		context: run,
+	}
+}
+
 // sort returns what becomes of a letter that the service has published then: the message
 // that is published, or nil where it is left.
 func (s *sorter) sort(e dlq.Entry, published time.Time) *routed.Message {
@@ -42,6 +52,9 @@ func (s *sorter) sort(e dlq.Entry, published time.Time) *routed.Message {
 		s.enough()
 	}
 	if isNew {
+		if e.Part != nil {
+			s.parts.newer(e.Part.ID)
+		}
 		s.survey.add(e, "", "not there when the replay began")
 		return nil
 	}
@@ -69,7 +82,7 @@ func (s *sorter) sort(e dlq.Entry, published time.Time) *routed.Message {
 		return nil
 	}
 	if part != nil {
-		s.parts.published(part.ID)
+		s.parts.published(part.ID, e.ID)
 	}
 	return &routed.Message{Topic: topic, Message: e.Replay()}
 }
@@ -92,15 +105,6 @@ func decode(m *message.Message, emit func(routed.Message)) error {
 		return errLeft
 	}
 	emit(*out)
-	return nil
-}
-
-// sweep is a decoder that acknowledges the parts of published letters, and leaves all else.
-func sweep(m *message.Message, _ func(routed.Message)) error {
-	s := current.Load()
-	if s == nil || !s.parts.sweep(dlq.Decode(m)) {
-		return errLeft
-	}
 	return nil
 }
 

@@ -3,10 +3,12 @@ package replay
 import (
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/program"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio"
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/dlq"
 )
 
 // A report is what a replay has done, as --report writes it.
@@ -23,6 +25,10 @@ type report struct {
 	FailedAgain  int64 `json:"failed_again"`
 	Acknowledged int64 `json:"acknowledged"`
 	read         int64 // letters that were emitted, each time they were
+	// PartsLeft is how many messages with parts of published letters are still in the
+	// subscription.
+	PartsLeft int64    `json:"parts_left"`
+	partsOf   []string // the ids of those letters
 	// Again is by how many more Published and FailedAgain are than Chosen: what was
 	// published twice.
 	Again   int64   `json:"published_again"`
@@ -55,6 +61,26 @@ func (r report) unacknowledged() error {
 	return fmt.Errorf("%s of %s replayed letters were not acknowledged: they will come again and be published twice", program.Grouped(n), program.Grouped(r.read))
 }
 
+// maxNamed is how many letters an error names.
+const maxNamed = 5
+
+// partsStay is the error of a replay after which parts of published letters are still in
+// the subscription: nil where there are none.
+func (r report) partsStay(subscription string) error {
+	if r.PartsLeft == 0 {
+		return nil
+	}
+	what := "1 part of a published letter is"
+	if r.PartsLeft > 1 {
+		what = program.Grouped(r.PartsLeft) + " parts of published letters are"
+	}
+	named := strings.Join(r.partsOf[:min(len(r.partsOf), maxNamed)], ", ")
+	if n := len(r.partsOf) - maxNamed; n > 0 {
+		named += fmt.Sprintf(" and %d more", n)
+	}
+	return fmt.Errorf("%s still in %s (%s %s): held by another reader, or not sent again in time; no replay takes such a part, so "+byHand, what, subscription, dlq.IDAttribute, named)
+}
+
 // print writes r for people; well says that the replay has not failed.
 func (r report) print(w io.Writer, well bool) {
 	if r.DryRun {
@@ -76,6 +102,9 @@ func (r report) print(w io.Writer, well bool) {
 	t.Count("failed again", r.FailedAgain)
 	t.Count("published again", r.Again)
 	t.Count("acknowledged", r.Acknowledged)
+	if r.PartsLeft > 0 {
+		t.Count("parts that stay", r.PartsLeft)
+	}
 	t.Seconds("seconds", r.Seconds)
 	t.Flush()
 }

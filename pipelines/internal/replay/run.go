@@ -12,7 +12,6 @@ import (
 	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/program"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/dlq"
-	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/source"
 )
 
 // Run is the program: it returns the exit code. manual is its package's comment, and the
@@ -44,17 +43,7 @@ func work(ctx context.Context, s settings, stdout io.Writer, screen *program.Con
 	}
 	run, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	seen := newSurvey()
-	all := &sorter{
-		choice:  s.choice(),
-		topics:  &topics{connection: s.Connection},
-		parts:   newParts(maxPartBytes),
-		survey:  seen,
-		lull:    &lull{length: s.idle},
-		enough:  func() { end(errOnlyNew) },
-		dryRun:  s.DryRun,
-		context: run,
-	}
+	all := newSorter(run, s, func() { end(errOnlyNew) })
 	if !current.CompareAndSwap(nil, all) {
 		return program.Failed(screen, "replay", errors.New("another replay runs in this process"))
 	}
@@ -63,29 +52,24 @@ func work(ctx context.Context, s settings, stdout io.Writer, screen *program.Con
 	if err := build(scope, s); err != nil {
 		return program.Failed(screen, "replay", err)
 	}
-	stop := show(screen, s, seen, p)
+	stop := show(screen, s, all.survey, p)
 	start := time.Now()
 	err = pubsubio.Run(run, p)
 	stop()
-	if context.Cause(run) == errOnlyNew && errors.Is(err, pubsubio.ErrStopped) { //nolint:errorlint // end was given it as it is
-		err = nil
+	stopped := errors.Is(err, pubsubio.ErrStopped)
+	// What was emitted is published then and acknowledged, and the rest returned.
+	clean := err == nil || stopped
+	interrupted := stopped && context.Cause(run) != errOnlyNew //nolint:errorlint // end was given it as it is
+	toEnd := clean && !interrupted && (s.duration == 0 || time.Since(start) < s.duration)
+	all.parts.missing(toEnd, func(e dlq.Entry, why string) { all.survey.add(e, "", why) })
+	if clean {
+		err = sweepParts(ctx, s, all.parts, time.Since(start), screen)
 	}
-	all.parts.missing(func(e dlq.Entry, why string) { seen.add(e, "", why) })
-	counts := pubsubio.CountsOf(p)
-	if err == nil && all.parts.toSweep() > 0 {
-		err = sweepParts(ctx, s)
+	r := newReport(s, all.survey, pubsubio.CountsOf(p), time.Since(start))
+	if clean { // Else nobody knows which are published.
+		r.PartsLeft, r.partsOf = int64(all.parts.unswept()), all.parts.unsweptLetters()
 	}
-	return conclude(ctx, s, newReport(s, seen, counts, time.Since(start)), err, stdout, screen)
-}
-
-// sweepParts reads the subscription once more, for the parts of the letters that were
-// published.
-func sweepParts(ctx context.Context, s settings) error {
-	p, scope := beam.NewPipelineWithRoot()
-	if _, err := source.TryRead(scope, sourceConfig(s), sweep); err != nil {
-		return err
-	}
-	return pubsubio.Run(ctx, p)
+	return conclude(s, r, err, interrupted, stdout, screen)
 }
 
 // show starts to tell how far the replay is, until stop is called.
@@ -107,17 +91,13 @@ func show(screen *program.Console, s settings, seen *survey, p *beam.Pipeline) (
 }
 
 // conclude reports how a replay has ended and returns the exit code.
-func conclude(ctx context.Context, s settings, r report, err error, stdout io.Writer, screen *program.Console) int {
-	interrupted := ctx.Err() != nil && errors.Is(err, pubsubio.ErrStopped)
-	if interrupted {
-		err = nil
-	}
+func conclude(s settings, r report, err error, interrupted bool, stdout io.Writer, screen *program.Console) int {
 	if err == nil {
 		err = r.unacknowledged()
 	}
 	err = errors.Join(err, program.WriteReport(s.Report, r))
 	r.print(stdout, err == nil)
-	switch {
+	switch err = errors.Join(err, r.partsStay(s.subscription)); {
 	case err != nil:
 		return program.Failed(screen, "replay", err)
 	case interrupted:

@@ -254,19 +254,20 @@ func acknowledgePart(t *testing.T, srv *pubsubtest.Server) {
 // A letter that came in parts is published whole, and all of its parts are acknowledged.
 func TestReplay_ALetterInPartsIsPublishedWhole(t *testing.T) {
 	srv := newServer(t)
+	const idle = "--stop_when_idle=3s" // Ten megabytes take their time on a slow machine.
 	data := strings.Repeat("x", 9_999_900)
 	giveUp(t, srv, letter(orders, data, "too large"), letter(refunds, data, "too large"), letter(orders, "good", "x"))
 	if n := srv.Published(queueTopic); n != 5 {
 		t.Fatalf("%d messages, want two letters in two parts and a third", n)
 	}
-	o := replayAt(t.Context(), t, srv, "--dry_run")
+	o := replayAt(t.Context(), t, srv, "--dry_run", idle)
 	o.MustEnd(t, program.ExitDone)
 	if o.Report.Letters != 3 || o.Report.Chosen != 3 {
 		t.Errorf("report %+v", o.Report)
 	}
 	leftIn(t, srv, 5)
 
-	o = replayAt(t.Context(), t, srv, "--destination="+orders)
+	o = replayAt(t.Context(), t, srv, "--destination="+orders, idle)
 	o.MustEnd(t, program.ExitDone)
 	want(t, srv, orders, "good", data)
 	want(t, srv, refunds)
@@ -276,13 +277,13 @@ func TestReplay_ALetterInPartsIsPublishedWhole(t *testing.T) {
 	}
 
 	srv.Answer("Publish", status.Error(codes.InvalidArgument, "refused"), pubsubtest.Times(1))
-	o = replayAt(t.Context(), t, srv)
+	o = replayAt(t.Context(), t, srv, idle)
 	o.MustEnd(t, program.ExitDone)
 	if o.Report.FailedAgain != 1 {
 		t.Errorf("report %+v", o.Report)
 	}
 	leftIn(t, srv, 2) // In parts again.
-	replayAt(t.Context(), t, srv).MustEnd(t, program.ExitDone)
+	replayAt(t.Context(), t, srv, idle).MustEnd(t, program.ExitDone)
 	want(t, srv, refunds, data)
 	leftIn(t, srv, 0)
 }
