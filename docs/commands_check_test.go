@@ -133,6 +133,7 @@ var gcloudFlags = map[string]string{
 	"pubsub subscriptions describe":               "",
 	"pubsub subscriptions list":                   "filter",
 	"pubsub subscriptions pull":                   "auto-ack limit",
+	"pubsub subscriptions ack":                    "ack-ids",
 	"pubsub subscriptions seek":                   "time snapshot snapshot-project",
 	"pubsub subscriptions modify-push-config":     "push-endpoint",
 	"pubsub subscriptions add-iam-policy-binding": "member role condition",

@@ -52,13 +52,13 @@
 // kept; the order of a key's messages is not known any more.
 //
 // Of a letter in parts the last is acknowledged with its message and the others at the end, once
-// everything is published, after an interrupt as well. That takes what is left of --max_duration,
-// and no more than fifteen seconds where nothing is left of it or replay was interrupted. If replay
-// fails or is killed in between, or another reader has them then, they stay, with nothing in them
-// that is not published: the last case is an error. No later replay takes them. They go at the
-// end of the subscription's retention, or by hand: "gcloud pubsub subscriptions pull" shows
-// attributes, of which dlq-id says of which letter, and the ack id for "gcloud pubsub subscriptions
-// ack".
+// everything is published, after an interrupt as well. For that there is what is left of
+// --max_duration, fifteen seconds at least, and fifteen seconds from an interrupt on. If replay
+// fails or is killed in between, or if another reader has them then, which is an error, they stay:
+// nothing in them is not published, and no later replay takes them. They go at the end of the
+// subscription's retention, or by hand:
+// "gcloud pubsub subscriptions pull" shows the attribute dlq-id, which says of which letter, and
+// the id that "gcloud pubsub subscriptions ack --ack-ids" takes.
 //
 // It runs on prism, Beam's local runner: what is left is kept track of in its own
 // process.
