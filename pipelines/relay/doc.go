@@ -42,9 +42,10 @@
 //
 // A message that the service can never take, which is rare for one that it has
 // delivered, fails the relay; --failure_policy drops it, or sends it to the
-// --dead_letter_topic, in an envelope with the reason. So does a message whose
-// --output_topic_attribute holds no topic. An ordering key that would be lost is no such
-// reason, and fails the relay whatever the policy.
+// --dead_letter_topic, in an envelope with the reason. The same becomes of a message whose
+// --output_topic_attribute holds no topic; replay publishes it where its --output_topic
+// says. An ordering key that would be lost is no such reason, and fails the relay
+// whatever the policy.
 //
 // # When it ends
 //
@@ -63,7 +64,7 @@
 // Beam's flags are taken beside its own; --runner chooses where it runs, prism
 // by default. Counts and progress are those of this process: where the workers
 // are others, Beam's metrics tell (pubsubio.source, pubsubio.sink, and relay for what
-// is filtered).
+// is filtered or has no topic).
 //
 // With --dry_run it checks names, existence and permissions, prints what it would do,
 // and does nothing of it.

@@ -28,20 +28,10 @@ func republishWithoutKey(m *pubsubio.Message) (*pubsubio.Message, error) {
 	return out, nil
 }
 
-func republishRouted(r routed.Message) (*pubsubio.Message, error) {
-	m, err := routed.Encode(r)
-	if err != nil {
-		return nil, err
-	}
-	return republish(m)
-}
+func republishRouted(r routed.Message) (*pubsubio.Message, error) { return republish(r.Message) }
 
 func republishRoutedWithoutKey(r routed.Message) (*pubsubio.Message, error) {
-	m, err := routed.Encode(r)
-	if err != nil {
-		return nil, err
-	}
-	return republishWithoutKey(m)
+	return republishWithoutKey(r.Message)
 }
 
 // encoder returns that of s.

@@ -149,7 +149,7 @@ func TestFilterFn_TravelsAsJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer keptBack.Delete(t.Name())
+	defer tallies.Delete(t.Name())
 	var fn filterFn
 	if err := json.Unmarshal(sent, &fn); err != nil {
 		t.Fatal(err)
@@ -165,8 +165,8 @@ func TestFilterFn_TravelsAsJSON(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !slices.Equal(passed, []string{"b"}) || keptBackBy(t.Name()).Load() != 2 {
-		t.Errorf("passed %q, kept back %d", passed, keptBackBy(t.Name()).Load())
+	if !slices.Equal(passed, []string{"b"}) || tallyOf(t.Name()).filtered.Load() != 2 {
+		t.Errorf("passed %q, kept back %d", passed, tallyOf(t.Name()).filtered.Load())
 	}
 	bad := filterFn{Expression: "attributes."}
 	if err := bad.Setup(); err == nil || !strings.Contains(err.Error(), "relay: --filter attributes.: at its end: a key must be") {

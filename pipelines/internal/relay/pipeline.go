@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
+	"github.com/google/uuid"
 
 	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/program"
 	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/routed"
@@ -15,31 +16,35 @@ import (
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/source"
 )
 
-// build adds the relay to scope. filtered returns how many messages --filter has kept
-// back, until forget.
-func build(scope beam.Scope, s settings) (filtered func() int64, forget func(), err error) {
+// build adds the relay to scope. Its own steps count under nonce.
+func build(scope beam.Scope, s settings, nonce string) error {
 	messages, err := source.TryRead(scope, sourceConfig(s), source.Message)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	messages, filtered, forget, err = s.filtered(scope, messages)
+	messages, err = s.filtered(scope, nonce, messages)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	return filtered, forget, write(scope, s, messages)
+	if s.topicAttribute != "" {
+		return writeRouted(scope, s, nonce, messages)
+	}
+	_, err = sink.TryWrite(scope, sinkConfig(s), s.encoder(), messages)
+	return err
 }
 
-// write adds the publishing of messages to scope.
-func write(scope beam.Scope, s settings, messages beam.PCollection) error {
-	if s.topicAttribute == "" {
-		_, err := sink.TryWrite(scope, sinkConfig(s), s.encoder(), messages)
-		return err
-	}
-	to, err := beam.TryParDo(scope, &router{Attribute: s.topicAttribute, Otherwise: s.topic}, messages)
+// writeRouted adds the publishing of messages to the topics that they name.
+func writeRouted(scope beam.Scope, s settings, nonce string, messages beam.PCollection) error {
+	out, err := beam.TryParDo(scope, &router{Attribute: s.topicAttribute, Otherwise: s.topic, Policy: s.failurePolicy(), Nonce: nonce}, messages)
 	if err != nil {
 		return err
 	}
-	_, err = sink.TryWrite(scope, sinkConfig(s), s.routedEncoder(), to[0])
+	if s.failurePolicy() == policyDeadLetter {
+		if err := dlq.TryWrite(scope, deadLetters(s), out[1]); err != nil {
+			return err
+		}
+	}
+	_, err = sink.TryWrite(scope, sinkConfig(s), s.routedEncoder(), out[0])
 	return err
 }
 
@@ -89,29 +94,34 @@ func (s settings) onFailure() sink.FailurePolicy {
 	case policyDrop:
 		return sink.LogAndDrop()
 	case policyDeadLetter:
-		return sink.SendTo(dlq.Config{
-			Topic:                 s.deadLetterTopic,
-			EmulatorEndpoint:      s.Connection.EmulatorEndpoint,
-			Endpoint:              s.Connection.Endpoint,
-			ServiceAccountKeyFile: s.Connection.ServiceAccountKeyFile,
-		})
+		return sink.SendTo(deadLetters(s))
 	}
 	return sink.Fail()
+}
+
+// deadLetters is where messages go that cannot be published.
+func deadLetters(s settings) dlq.Config {
+	return dlq.Config{
+		Topic:                 s.deadLetterTopic,
+		EmulatorEndpoint:      s.Connection.EmulatorEndpoint,
+		Endpoint:              s.Connection.Endpoint,
+		ServiceAccountKeyFile: s.Connection.ServiceAccountKeyFile,
+	}
 }
 
 // relay runs the pipeline to its end and tells meanwhile how far it is. The
 // error is that of pubsubio.Run.
 func relay(ctx context.Context, s settings, screen *program.Console) (report, error) {
 	p, scope := beam.NewPipelineWithRoot()
-	filtered, forget, err := build(scope, s)
-	if err != nil {
+	nonce := uuid.NewString()
+	defer tallies.Delete(nonce)
+	if err := build(scope, s, nonce); err != nil {
 		return report{}, err
 	}
-	defer forget()
-	now := func() figures { return figures{pubsubio.CountsOf(p), filtered()} }
+	now := func() figures { return figuresOf(p, tallyOf(nonce)) }
 	stop := showProgress(screen, s.total, now)
 	start := time.Now()
-	err = pubsubio.Run(ctx, p)
+	err := pubsubio.Run(ctx, p)
 	elapsed := time.Since(start)
 	stop()
 	return newReport(now(), elapsed), err

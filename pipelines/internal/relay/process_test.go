@@ -100,7 +100,7 @@ func TestProcess_SecondSignalKills(t *testing.T) {
 // that bundles are to be finalized.
 func TestProcess_TranslatesForDataflow(t *testing.T) {
 	cmd, stderr := process(t, "--input_subscriptions="+inSub, "--output_topic="+outTopic, "--verbose",
-		"--filter=attributes:region", "--runner=dataflow", "--project=p", "--region=europe-west1", "--staging_location=gs://b/s", "--dry_run", "--worker_binary="+os.Args[0])
+		"--filter=attributes:region", "--output_topic_attribute=to", "--dead_letter_topic="+lettersName, "--runner=dataflow", "--project=p", "--region=europe-west1", "--staging_location=gs://b/s", "--dry_run", "--worker_binary="+os.Args[0])
 	said, err := io.ReadAll(stderr)
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +109,7 @@ func TestProcess_TranslatesForDataflow(t *testing.T) {
 		t.Fatalf("%v\n%s", err, said)
 	}
 	for _, want := range []string{
-		`source\.Read/source\.readFn`, `relay\.filterFn`, `sink\.Write/sink\.writeFn`,
+		`source\.Read/source\.readFn`, `relay\.filterFn`, `relay\.router`, `dlq\.Write/dlq\.writeFn`, `sink\.Write/sink\.writeFn`,
 		`beam:requirement:pardo:finalization:v1`, `JOB_TYPE_STREAMING`,
 	} {
 		if !regexp.MustCompile(want).Match(said) {

@@ -72,10 +72,13 @@ func TestProgress_TellsALineEveryTenSecondsWithoutATerminal(t *testing.T) {
 		advance(program.LineEvery)
 		c.set(figures{Counts: pubsubio.Counts{Read: 19_500, Published: 18_000, Acknowledged: 10_000}, Filtered: 1000})
 		advance(program.LineEvery)
+		c.set(figures{Counts: pubsubio.Counts{Read: 19_520, Published: 18_000, Failed: 20, Acknowledged: 10_000}, Filtered: 1000})
+		advance(program.LineEvery)
 		stop()
 		want := "read 12,500, published 12,000 (1,200/s), acknowledged 10,000\n" +
 			"read 17,500, published 17,000 (500/s), acknowledged 10,000\n" +
-			"read 19,500, filtered 1,000 and published 18,000 (200/s), acknowledged 10,000\n"
+			"read 19,500, filtered 1,000 and published 18,000 (200/s), acknowledged 10,000\n" +
+			"read 19,520, failed 20, filtered 1,000 and published 18,000 (2/s), acknowledged 10,000\n"
 		if got := out.take(); got != want {
 			t.Errorf("told:\n%swant:\n%s", got, want)
 		}

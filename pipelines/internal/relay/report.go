@@ -41,16 +41,16 @@ func newReport(c figures, elapsed time.Duration) report {
 }
 
 // unacknowledged is the error of a relay that has published messages, or kept them
-// back, and not acknowledged them: nil where there are none. It is for a relay that has
-// no other error, which would be the reason.
+// back, or disposed of them as --failure_policy says, and not acknowledged them: nil where
+// there are none. It is for a relay that has no other error, which would be the reason.
 func (r report) unacknowledged() error {
-	n := r.Published + r.Filtered - r.Acknowledged
+	n := r.Published + r.Filtered + r.Failed - r.Acknowledged
 	switch {
 	case n <= 0:
 		return nil
-	case r.Filtered > 0:
-		return fmt.Errorf("%s of %s published and %s filtered messages were not acknowledged: they will come again, and what was published be published twice",
-			program.Grouped(n), program.Grouped(r.Published), program.Grouped(r.Filtered))
+	case r.Filtered+r.Failed > 0:
+		return fmt.Errorf("%s of %s published, %s filtered and %s failed messages were not acknowledged: they will come again, and what was published be published twice",
+			program.Grouped(n), program.Grouped(r.Published), program.Grouped(r.Filtered), program.Grouped(r.Failed))
 	}
 	return fmt.Errorf("%s of %s published messages were not acknowledged: they will come again and be published twice", program.Grouped(n), program.Grouped(r.Published))
 }

@@ -240,7 +240,8 @@ func TestConclude_ExitCodes(t *testing.T) {
 		"failed says why itself":     {t.Context(), "", part, errors.New("no topic"), program.ExitFailed, "no topic"},
 		"stopped":                    {interrupted, "", whole, stopped, program.ExitInterrupted, ""},
 		"stopped, unacknowledged":    {interrupted, "", part, stopped, program.ExitFailed, "2 of 3 published messages were not acknowledged: they will come again and be published twice"},
-		"filtered, unacknowledged":   {t.Context(), "", report{Published: 3, Filtered: 2, Acknowledged: 4}, nil, program.ExitFailed, "1 of 3 published and 2 filtered messages were not acknowledged: they will come again, and what was published be published twice"},
+		"filtered, unacknowledged":   {t.Context(), "", report{Published: 3, Filtered: 2, Acknowledged: 4}, nil, program.ExitFailed, "1 of 3 published, 2 filtered and 0 failed messages were not acknowledged: they will come again, and what was published be published twice"},
+		"disposed, unacknowledged":   {t.Context(), "", report{Published: 3, Failed: 2, Acknowledged: 3}, nil, program.ExitFailed, "2 of 3 published, 0 filtered and 2 failed messages were not acknowledged: they will come again, and what was published be published twice"},
 		"filtered":                   {t.Context(), "", report{Published: 3, Filtered: 2, Acknowledged: 5}, nil, program.ExitDone, ""},
 		"acknowledged more often":    {t.Context(), "", report{Published: 1, Acknowledged: 2}, nil, program.ExitDone, ""},
 	} {
