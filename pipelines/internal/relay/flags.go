@@ -159,6 +159,14 @@ func (s settings) choiceFaults(f *options.Faults) {
 	if s.ordering && s.dropKeys {
 		f.Add("--ordering", s.ordering, "must not be given beside --drop_ordering_keys")
 	}
+	// What exists, judge looks at; what is missing is on no topic yet.
+	switch s.subscribeTo {
+	case "":
+	case s.topic:
+		f.Add("--create_subscriptions", fmt.Sprintf("%q", s.subscribeTo), "must name another topic than --output_topic: every message would come round again")
+	case s.deadLetterTopic:
+		f.Add("--create_subscriptions", fmt.Sprintf("%q", s.subscribeTo), "must name another topic than --dead_letter_topic: every dead letter would be read again")
+	}
 	if s.topicAttribute != "" && s.topic != "" {
 		if _, err := message.ParseTopic(s.topic); err != nil {
 			f.AddError(fmt.Errorf("--output_topic: %w", err))

@@ -91,6 +91,14 @@ func TestFlags_EachFault(t *testing.T) {
 			`invalid value "yesterday" for flag -start_position: must be earliest, latest or a time as 2026-11-30T12:00:00Z`},
 		"subscribe to nothing": {[]string{"--create_subscriptions=x", "--input_subscriptions=" + inSub, "--output_topic=" + outTopic},
 			`--create_subscriptions: topic "x": must have the form projects/<project>/topics/<id>`},
+		// A subscription of the output topic reads what is published, for ever; the check of
+		// those that were found could not see one that the relay was about to create.
+		"subscribe to the output": {[]string{"--create_subscriptions=" + outTopic, "--input_subscriptions=" + inSub, "--output_topic=" + outTopic},
+			`--create_subscriptions: "` + outTopic + `": must name another topic than --output_topic: every message would come round again`},
+		"subscribe to the output of some": {[]string{"--create_subscriptions=" + outTopic, "--input_subscriptions=" + inSub, "--output_topic=" + outTopic, "--output_topic_attribute=to"},
+			`--create_subscriptions: "` + outTopic + `": must name another topic than --output_topic: every message would come round again`},
+		"subscribe to dead letters": {[]string{"--create_subscriptions=" + lettersName, "--input_subscriptions=" + inSub, "--output_topic=" + outTopic, "--dead_letter_topic=" + lettersName},
+			`--create_subscriptions: "` + lettersName + `": must name another topic than --dead_letter_topic: every dead letter would be read again`},
 		"topic beside an attribute": {[]string{"--output_topic_attribute=to", "--input_subscriptions=" + inSub, "--output_topic=x"},
 			`--output_topic: topic "x": must have the form projects/<project>/topics/<id>`},
 		"filter": {[]string{"--filter=attributes.region = eu", "--input_subscriptions=" + inSub, "--output_topic=" + outTopic},
