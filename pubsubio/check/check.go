@@ -42,7 +42,7 @@ const concurrency = 16
 // Run looks at everything that c uses, as far as the account may, and changes nothing.
 //
 // The error is not about what it found, which Report.Err joins: it says why there is no
-// report. A service that does not answer is an [*AbsentError], and a connection that
+// report. A service of which no call is answered is an [*AbsentError], and a connection that
 // cannot be made for want of credentials is an error, too.
 func Run(ctx context.Context, c Configs, o Options) (Report, error) {
 	o.Member = cmp.Or(o.Member, "MEMBER")
@@ -82,7 +82,7 @@ func each(ctx context.Context, services services, subjects []*subject, look func
 	return calls.Wait()
 }
 
-// An AbsentError says that the service has not answered.
+// An AbsentError says that the service has answered nothing.
 type AbsentError struct {
 	// Endpoint is where it was asked, a host and a port.
 	Endpoint string

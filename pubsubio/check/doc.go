@@ -29,8 +29,9 @@
 // the workers. The service is asked for them (TestIamPermissions), and for those on a
 // project Google's Resource Manager; where it does not say, as Google's emulator, a
 // permission is [NotKnown], which is no fault. What may not be looked up is taken to be as it
-// should be, as a pipeline takes it, and a note says so. Topics that sink.Config.Resolve
-// chooses are known at run time only.
+// should be, as a pipeline takes it, and a note says so. What a service does not say that is
+// busy, though it is asked again, is [Unknown], and a warning says so. Topics that
+// sink.Config.Resolve chooses are known at run time only.
 //
 // It changes nothing, and makes no call about messages.
 //

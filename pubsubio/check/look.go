@@ -18,7 +18,7 @@ import (
 // with it. The error says that the service is absent.
 func (k *service) lookAtSubscription(ctx context.Context, s *subject) error {
 	found, err := k.getSubscription(ctx, s.Name)
-	if err := s.seen(err, s.create != nil); err != nil {
+	if err := s.seen(ctx, err, s.create != nil); err != nil {
 		return err
 	}
 	s.settle(iam.GetSubscription.Permission, looked(err))
@@ -32,16 +32,16 @@ func (k *service) lookAtSubscription(ctx context.Context, s *subject) error {
 // lookAtTopic is lookAtSubscription for a topic.
 func (k *service) lookAtTopic(ctx context.Context, s *subject) error {
 	found, err := k.getTopic(ctx, s.Name)
-	if err := s.seen(err, s.creates); err != nil {
+	if err := s.seen(ctx, err, s.creates); err != nil {
 		return err
 	}
 	s.settle(iam.GetTopic.Permission, looked(err))
 	if err == nil {
 		s.describe(found)
+		// Whatever the error, the service is there and the topic may be used.
 		some, err := k.consumed(ctx, s.Name)
-		var absent *AbsentError
 		switch {
-		case errors.As(err, &absent):
+		case ctx.Err() != nil:
 			return err
 		case err == nil && some:
 			s.consumed = consumed
@@ -55,7 +55,7 @@ func (k *service) lookAtTopic(ctx context.Context, s *subject) error {
 
 // seen notes what the answer to a look says of s. It returns an error only where there
 // was none.
-func (s *subject) seen(err error, created bool) error {
+func (s *subject) seen(ctx context.Context, err error, created bool) error {
 	var absent *AbsentError
 	code := status.Code(err)
 	switch {
@@ -72,6 +72,14 @@ func (s *subject) seen(err error, created bool) error {
 	case code == codes.Unauthenticated:
 		s.State = Unknown
 		s.find(Fault, fit.Fault{Text: "cannot be looked up: the credentials are not accepted: " + status.Convert(err).Message()})
+	case code == codes.Unimplemented && s.Kind == "topic", transport.Classify(ctx, err) == transport.Retryable:
+		// The service is busy, and a pipeline has more patience; or it has no call that only
+		// a check makes, as some that stand in for it. A read looks its subscription up.
+		s.State = Unknown
+		s.find(Warning, fit.Fault{
+			Text:   fmt.Sprintf("could not be looked up, and nothing of it was checked: %v", transport.Describe(err)),
+			Remedy: "what is wrong with it, if anything, shows in the run",
+		})
 	default:
 		s.State = Unknown
 		s.find(Fault, fit.Fault{Text: fmt.Sprintf("cannot be looked up: %v", transport.Describe(err))})

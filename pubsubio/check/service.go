@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"github.com/googleapis/gax-go/v2"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/internal/transport"
@@ -22,6 +24,7 @@ type service struct {
 	projects grpc.ClientConnInterface // to Resource Manager
 	endpoint string
 	patience time.Duration
+	answered atomic.Bool // some call was: the service is there
 	close    func()
 }
 
@@ -96,21 +99,22 @@ func connectError(c options.Connection, err error) error {
 }
 
 func (k *service) getSubscription(ctx context.Context, name string) (*pubsubpb.Subscription, error) {
-	return ask(ctx, k, func(ctx context.Context) (*pubsubpb.Subscription, error) {
-		return pubsubpb.NewSubscriberClient(k.conn).GetSubscription(transport.WithSubscription(ctx, name), &pubsubpb.GetSubscriptionRequest{Subscription: name})
+	return ask(ctx, k, k.patience, func(ctx context.Context, opts ...grpc.CallOption) (*pubsubpb.Subscription, error) {
+		return pubsubpb.NewSubscriberClient(k.conn).GetSubscription(transport.WithSubscription(ctx, name), &pubsubpb.GetSubscriptionRequest{Subscription: name}, opts...)
 	})
 }
 
 func (k *service) getTopic(ctx context.Context, name string) (*pubsubpb.Topic, error) {
-	return ask(ctx, k, func(ctx context.Context) (*pubsubpb.Topic, error) {
-		return pubsubpb.NewPublisherClient(k.conn).GetTopic(transport.WithTopic(ctx, name), &pubsubpb.GetTopicRequest{Topic: name})
+	return ask(ctx, k, k.patience, func(ctx context.Context, opts ...grpc.CallOption) (*pubsubpb.Topic, error) {
+		return pubsubpb.NewPublisherClient(k.conn).GetTopic(transport.WithTopic(ctx, name), &pubsubpb.GetTopicRequest{Topic: name}, opts...)
 	})
 }
 
-// consumed reports whether a topic has a subscription.
+// consumed reports whether a topic has a subscription. Nothing depends on it but what is
+// said, so that it is worth less patience.
 func (k *service) consumed(ctx context.Context, topic string) (bool, error) {
-	list, err := ask(ctx, k, func(ctx context.Context) (*pubsubpb.ListTopicSubscriptionsResponse, error) {
-		return pubsubpb.NewPublisherClient(k.conn).ListTopicSubscriptions(transport.WithTopic(ctx, topic), &pubsubpb.ListTopicSubscriptionsRequest{Topic: topic, PageSize: 1})
+	list, err := ask(ctx, k, k.patience/5, func(ctx context.Context, opts ...grpc.CallOption) (*pubsubpb.ListTopicSubscriptionsResponse, error) {
+		return pubsubpb.NewPublisherClient(k.conn).ListTopicSubscriptions(transport.WithTopic(ctx, topic), &pubsubpb.ListTopicSubscriptionsRequest{Topic: topic, PageSize: 1}, opts...)
 	})
 	return len(list.GetSubscriptions()) > 0 || list.GetNextPageToken() != "", err
 }
@@ -144,33 +148,45 @@ func (k *service) test(ctx context.Context, conn grpc.ClientConnInterface, metho
 	return func(p string) bool { return slices.Contains(response.GetMessageIds(), p) }, true
 }
 
-// ask makes a call until it has an answer that stands. It is an *AbsentError where none
-// has come when patience, or ctx, has ended.
-func ask[T any](ctx context.Context, k *service, call func(context.Context) (T, error)) (T, error) {
-	ctx, cancel := context.WithTimeout(ctx, k.patience)
+// ask makes a call until it has an answer that stands, or patience has ended. The error is
+// then the last status, from a service that has answered, if only this or another call with
+// one that does not stand; it is an *AbsentError from one that never has, and where ctx has
+// ended.
+func ask[T any](ctx context.Context, k *service, patience time.Duration, call func(context.Context, ...grpc.CallOption) (T, error)) (T, error) {
+	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	backoff := gax.Backoff{Initial: 100 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2}
 	var last error
 	for {
-		answer, err := call(ctx)
-		if err == nil || ctx.Err() == nil && stands(ctx, err) {
+		var header, trailer metadata.MD
+		answer, err := call(limited, grpc.Header(&header), grpc.Trailer(&trailer))
+		// Who does not speak gRPC, and a connection that is not made, have no metadata.
+		spoken := err == nil || header.Len()+trailer.Len() > 0
+		if spoken {
+			k.answered.Store(true)
+		}
+		if err == nil || limited.Err() == nil && stands(limited, err, spoken) {
 			return answer, err
 		}
-		// A call that the end of ctx cuts off says less than the status before it.
-		if last == nil || ctx.Err() == nil {
+		// A call that the end of patience cuts off says less than the status before it.
+		if last == nil || status.Code(err) != codes.DeadlineExceeded {
 			last = err
 		}
-		if gax.Sleep(ctx, backoff.Pause()) != nil {
-			return answer, &AbsentError{Endpoint: k.endpoint, patience: k.patience, text: status.Convert(last).Message(), err: last}
+		if gax.Sleep(limited, backoff.Pause()) == nil {
+			continue
 		}
+		if k.answered.Load() && ctx.Err() == nil {
+			return answer, last
+		}
+		return answer, &AbsentError{Endpoint: k.endpoint, patience: k.patience, text: status.Convert(last).Message(), err: last}
 	}
 }
 
 // stands reports whether the error of a call is an answer. Credentials that are
 // refused are one to somebody who waits, if not to a job.
-func stands(ctx context.Context, err error) bool {
+func stands(ctx context.Context, err error, spoken bool) bool {
 	if status.Code(err) == codes.Unauthenticated {
 		return true
 	}
-	return transport.Classify(ctx, err) != transport.Retryable
+	return spoken && transport.Classify(ctx, err) != transport.Retryable
 }

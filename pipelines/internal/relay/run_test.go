@@ -189,6 +189,29 @@ func TestRelay_FailureNamesTheTopicAndExitsWith1(t *testing.T) {
 	}
 }
 
+// Nothing that the relay itself asks was refused, and it said that Pub/Sub had not answered
+// and that its endpoint was to be checked.
+func TestRelay_RunsWhereALookIsRefused(t *testing.T) {
+	for method, c := range map[string]struct {
+		code codes.Code
+		says string
+	}{
+		"ListTopicSubscriptions": {codes.ResourceExhausted, ""},
+		"GetTopic":               {codes.Unimplemented, "warning: topic " + outTopic + ": could not be looked up, and nothing of it was checked: Unimplemented: no; "},
+	} {
+		t.Run(method, func(t *testing.T) {
+			srv := newServer(t)
+			publish(t, srv, inTopic, 10)
+			srv.Answer(method, status.Error(c.code, "no"))
+			o := runRelay(t.Context(), t, relayArgs(srv, "--max_messages=10")...)
+			o.MustEnd(t, program.ExitDone)
+			if !strings.Contains(o.Stderr, c.says) || distinct(srv, outTopic) != 10 {
+				t.Errorf("%d arrived, stderr:\n%s", distinct(srv, outTopic), o.Stderr)
+			}
+		})
+	}
+}
+
 // What is published and not acknowledged comes again: a relay that leaves that
 // behind has not ended well, however the pipeline has.
 func TestRelay_UnacknowledgedIsAFailure(t *testing.T) {

@@ -34,8 +34,8 @@ func (t *topics) unusable(ctx context.Context, topic string) string {
 	if ok || t.silent {
 		return why
 	}
-	_, err := program.Check(ctx, program.Use{Sinks: []sink.Config{toTopic(t.connection, topic)}, Words: destinationWords})
-	if absent := new(check.AbsentError); errors.As(err, &absent) || ctx.Err() != nil {
+	found, err := program.Check(ctx, program.Use{Sinks: []sink.Config{toTopic(t.connection, topic)}, Words: destinationWords})
+	if absent := new(check.AbsentError); errors.As(err, &absent) || ctx.Err() != nil || err == nil && resource(found, topic).State == check.Unknown {
 		t.silent = true
 		return ""
 	}
