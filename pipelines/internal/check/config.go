@@ -22,11 +22,14 @@ import (
 // its form; what is wrong with the configurations, Validate says.
 func readConfigs(text []byte) (check.Configs, error) {
 	var c check.Configs
-	parts, err := object(text)
+	parts, again, err := object(text)
 	if err != nil {
 		return c, located(text, err)
 	}
 	var d decoder
+	for _, name := range again {
+		d.fault(name, "must be there once: for several, give an array of them")
+	}
 	for _, name := range slices.Sorted(maps.Keys(parts)) {
 		switch raw := parts[name]; name {
 		case "source":
@@ -57,17 +60,38 @@ func several[C any](d *decoder, at string, raw json.RawMessage) []C {
 	return one
 }
 
-// object reads the members of a JSON object that is all of text.
-func object(text []byte) (map[string]json.RawMessage, error) {
-	var members map[string]json.RawMessage
+// object reads the members of a JSON object that is all of text. again are the names that
+// it has more than once, sorted, of which members would hold the last alone.
+func object(text []byte) (members map[string]json.RawMessage, again []string, err error) {
 	from := json.NewDecoder(bytes.NewReader(text))
 	if err := from.Decode(&members); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if _, err := from.Token(); !errors.Is(err, io.EOF) {
-		return nil, &json.SyntaxError{Offset: from.InputOffset()}
+		return nil, nil, &json.SyntaxError{Offset: from.InputOffset()}
 	}
-	return members, nil
+	return members, repeated(text), nil
+}
+
+// repeated are the names that an object, which is well formed, has more than once.
+func repeated(text []byte) []string {
+	from := json.NewDecoder(bytes.NewReader(text))
+	var again []string
+	seen := make(map[string]bool)
+	for start, _ := from.Token(); start != nil && from.More(); {
+		name, err := from.Token()
+		var value json.RawMessage
+		if err = errors.Join(err, from.Decode(&value)); err != nil {
+			break // Decode has said so before.
+		}
+		if text, _ := name.(string); seen[text] {
+			again = append(again, text)
+		} else {
+			seen[text] = true
+		}
+	}
+	slices.Sort(again)
+	return slices.Compact(again)
 }
 
 // located says where in text a fault of its form is.

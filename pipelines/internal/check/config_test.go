@@ -91,6 +91,9 @@ func TestConfig_EachFault(t *testing.T) {
 		"no name":              {`{"sink": {"Topic": null}}`, "sink.Topic: must be a text"},
 		"no array":             {`{"source": {"Subscriptions": "a"}}`, "source.Subscriptions: must be an array"},
 		"a setting of another": {`{"source": {"Subscriptions": [{"Name": "a", "Create": {"Topic": "b", "Labels": {}}}]}}`, "source.Subscriptions[0].Create.Labels: there is no such field in options.SubscriptionCreate; there are Topic, AckDeadline, EnableMessageOrdering, MessageRetention, RetainAckedMessages, ExpirationTTL, NeverExpire, DeadLetterPolicy, Filter"},
+		"a kind twice":         {`{"sink": {"Topic": "a"}, "dlq": {"Topic": "a"}, "sink": {"Topic": "b"}}`, "sink: must be there once: for several, give an array of them"},
+		"a field twice":        {`{"source": {"Subscriptions": ["a"], "Splits": 1, "Subscriptions": ["b"], "Splits": 2}}`, "source.Splits: must be there once\nsource.Subscriptions: must be there once, with all of them in its array"},
+		"a queue twice":        {`{"sink": {"OnFailure": {"SendTo": {}, "SendTo": {}}}}`, "sink.OnFailure.SendTo: must be there once"},
 		"several":              {`{"sink": {"Topic": 1, "OrderBy": 1}, "source": {"Splits": true}}`, "sink.OrderBy: must be one of OrderByKey, OrderInPlace as a text\nsink.Topic: must be a text\nsource.Splits: must be a whole number, or one of Disabled, Unbounded, WriteThrough as a text"},
 	} {
 		t.Run(name, func(t *testing.T) {

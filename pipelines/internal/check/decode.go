@@ -98,10 +98,17 @@ func (d *decoder) readSpecial(at string, raw json.RawMessage, v reflect.Value) b
 }
 
 func (d *decoder) readStruct(at string, raw json.RawMessage, v reflect.Value) {
-	members, err := object(raw)
+	members, again, err := object(raw)
 	if err != nil || kindOf(raw) != '{' {
 		d.fault(at, "must be an object")
 		return
+	}
+	for _, name := range again {
+		rule := "must be there once"
+		if f := v.FieldByName(name); f.IsValid() && f.Kind() == reflect.Slice {
+			rule += ", with all of them in its array"
+		}
+		d.fault(at+"."+name, "%s", rule)
 	}
 	var fields []string
 	for i := range v.NumField() {
@@ -197,7 +204,10 @@ func (d *decoder) readPolicy(at string, raw json.RawMessage, sendTo func(dlq.Con
 		byName(raw, otherwise)
 		return
 	}
-	members, err := object(raw)
+	members, again, err := object(raw)
+	for _, name := range again {
+		d.fault(at+"."+name, "must be there once")
+	}
 	queue, ok := members["SendTo"]
 	if err != nil || !ok || len(members) != 1 {
 		byName(nil, otherwise)
