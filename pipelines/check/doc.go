@@ -5,7 +5,8 @@
 //	check --report=found.json loadgen --topic=projects/p/topics/input --rate=100 --keys=50
 //
 // Its own flags come first, then the name of the program, then that program's flags; it
-// knows relay, replay, loadgen, verify and windowcount. Nothing of these is run.
+// knows relay, replay, loadgen, verify and windowcount. Nothing of these is run. A --report
+// behind the name is the program's, and not written.
 //
 // Or it takes a file with the configurations of a pipeline of your own, as JSON:
 //
@@ -32,7 +33,7 @@
 // pull, in order, not exactly once, attached to a topic that is there; and of a topic of
 // dead letters whether anybody reads it.
 //
-//	fault    keeps the pipeline from running
+//	fault    keeps the pipeline from running, or has the program refuse to
 //	warning  lets it run, and something is lost, or goes round in circles
 //	note     is good to know
 //
@@ -50,7 +51,7 @@
 // # The file
 //
 // "source", "sink" and "dlq" each hold a Config of the package of that name, or an array of
-// them, with the names that its fields have in Go. A duration is a text as "90s", an
+// them, with the names that its fields have in Go, each once. A duration is a text as "90s", an
 // enumeration the name of its constant as "PerKey", a number may be "Unbounded",
 // "WriteThrough" or "Disabled" where the field takes that. A subscription may be its name
 // alone. StartPosition is "EarliestRetained", "Latest" or a time as "2026-11-30T12:00:00Z".

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/program"
+	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/dlq"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/options"
 )
 
@@ -23,6 +24,8 @@ type settings struct {
 	// program is the one whose flags are checked, "" with a file. use is what it uses.
 	program string
 	use     program.Use
+	// reportBehind is set where the program's flags have a --report: it has one itself.
+	reportBehind bool
 }
 
 var sections = []program.Section{
@@ -61,7 +64,6 @@ func parseFlags(args []string) (settings, error) {
 		return s, err // What follows it may be anything.
 	}
 	var f options.Faults
-	program.OutputFaults(&f, "report", s.report)
 	if !isAccount(s.account) {
 		f.Add("--account", fmt.Sprintf("%q", s.account), "must be an e-mail address, or as gcloud writes a member: user:ADDRESS, group:ADDRESS or serviceAccount:ADDRESS")
 	}
@@ -80,7 +82,46 @@ func parseFlags(args []string) (settings, error) {
 		}
 		s.readProgram(&f, rest[0], rest[1:])
 	}
+	s.reportFaults(&f)
 	return s, f.Err()
+}
+
+// reportFaults records in f why --report cannot be written, or would overwrite what is read.
+func (s *settings) reportFaults(f *options.Faults) {
+	program.OutputFaults(f, "report", s.report)
+	program.SameFileFaults(f, "report", s.report, "config", s.config)
+	named := s.connection.ServiceAccountKeyFile
+	if s.program != "" {
+		named = s.use.Connection.ServiceAccountKeyFile
+	}
+	program.KeyFaults(f, "report", s.report, named, "--service_account_key_file")
+	for _, key := range keyFiles(s.use) {
+		if key != named {
+			program.KeyFaults(f, "report", s.report, key, "a ServiceAccountKeyFile in --config")
+		}
+	}
+}
+
+// keyFiles are the key files that configurations name, those of a policy's queue included.
+func keyFiles(u program.Use) []string {
+	var keys []string
+	queue := func(q dlq.Queue) {
+		if c, ok := q.(dlq.Config); ok {
+			keys = append(keys, c.ServiceAccountKeyFile)
+		}
+	}
+	for _, s := range u.Sources {
+		keys = append(keys, s.ServiceAccountKeyFile)
+		queue(s.OnDecodeFailure.Queue())
+	}
+	for _, s := range u.Sinks {
+		keys = append(keys, s.ServiceAccountKeyFile)
+		queue(s.OnFailure.Queue())
+	}
+	for _, q := range u.Queues {
+		queue(q)
+	}
+	return keys
 }
 
 // readProgram reads the flags of a program.
@@ -92,9 +133,31 @@ func (s *settings) readProgram(f *options.Faults, name string, args []string) {
 	}
 	var err error
 	s.program = name
-	s.use, err = use(args)
+	s.use, err = use(s.withoutOwn(f, args))
 	s.help = s.use.Help
 	f.AddError(err)
+}
+
+// withoutOwn returns the flags of a program without those of check, which stand before its
+// name, and records these in f. A --report may be the program's own.
+func (s *settings) withoutOwn(f *options.Faults, args []string) []string {
+	var rest []string
+	for i := 0; i < len(args); i++ {
+		name, _, whole := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(args[i], "-"), "-"), "=")
+		switch {
+		case !strings.HasPrefix(args[i], "-"):
+			rest = append(rest, args[i])
+		case name == "config" || name == "account":
+			f.Add("--"+name, "(set)", "must be before "+s.program+", among check's own flags")
+			if !whole {
+				i++ // The next is its value.
+			}
+		default:
+			s.reportBehind = s.reportBehind || name == "report"
+			rest = append(rest, args[i])
+		}
+	}
+	return rest
 }
 
 var asFlags = strings.NewReplacer(

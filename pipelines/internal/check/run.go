@@ -50,32 +50,19 @@ func (s settings) inWords(r check.Report) check.Report {
 		return r
 	}
 	r = s.use.InFlags(r)
+	if s.reportBehind {
+		r.Settings = append(r.Settings, check.Finding{Level: check.Note, Text: fmt.Sprintf("--report behind %[1]s is %[1]s's, and not written now; check's own stands before %[1]s", s.program)})
+	}
 	told := make(map[string]bool)
 	for _, f := range r.Settings {
 		told[f.Text] = true
 	}
-	for _, f := range faultsIn(s.use.Fault) {
+	for _, f := range program.Texts(s.use.Fault) {
 		if !told[f] {
 			r.Settings = append(r.Settings, check.Finding{Level: check.Fault, Text: f})
 		}
 	}
 	return r
-}
-
-// faultsIn are the texts of what is joined in err.
-func faultsIn(err error) []string {
-	if err == nil {
-		return nil
-	}
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return []string{err.Error()}
-	}
-	var texts []string
-	for _, e := range joined.Unwrap() {
-		texts = append(texts, e.Error())
-	}
-	return texts
 }
 
 // verdict is the last line.
@@ -88,7 +75,7 @@ func (s settings) verdict(r check.Report) string {
 	case len(r.Resources)+len(r.Settings) == 0:
 		return who + " uses no Pub/Sub: there is nothing to check"
 	case err != nil:
-		return fmt.Sprintf("%s cannot run as it is told: %s to mend", who, counted(len(faultsIn(err)), "fault"))
+		return fmt.Sprintf("%s cannot run as it is told: %s to mend", who, counted(len(program.Texts(err)), "fault"))
 	case !r.Clean():
 		return fmt.Sprintf("%s can run as it is told; see the warnings", who)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"net"
 	"os"
@@ -16,6 +17,9 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/runners"
 
 	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/program"
+	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/programtest"
+	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/relay"
+	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/replay"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/check"
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/pubsubtest"
 )
@@ -113,6 +117,9 @@ func TestCheck_TellsWhatMendsIt(t *testing.T) {
 	o.mustEnd(t, program.ExitFailed)
 	want := `settings
   fault    --max_messages: -1: must be at least 0
+  fault    --dead_letter_topic: projects/p/topics/orders is the topic of
+           projects/p/subscriptions/orders, which is read: every dead letter would be read again;
+           send them to another topic
 
 subscription projects/p/subscriptions/orders
   for      read (--input_subscriptions)
@@ -159,7 +166,7 @@ topic projects/p/topics/orders
 
 Permissions are those of the account that check runs as.
 TOPIC stands for the full name of a topic, projects/<project>/topics/<id>.
-relay cannot run as it is told: 4 faults to mend
+relay cannot run as it is told: 5 faults to mend
 `
 	if o.stdout != want {
 		t.Errorf("printed:\n%swant:\n%s", o.stdout, want)
@@ -169,7 +176,7 @@ relay cannot run as it is told: 4 faults to mend
 		t.Fatal(err)
 	}
 	var r check.Report
-	if err := json.Unmarshal(text, &r); err != nil || len(r.Resources) != 5 || len(r.Settings) != 1 || r.Resources[0].Uses[0].Field != "--input_subscriptions" || r.Err() == nil {
+	if err := json.Unmarshal(text, &r); err != nil || len(r.Resources) != 5 || len(r.Settings) != 2 || r.Resources[0].Uses[0].Field != "--input_subscriptions" || r.Err() == nil {
 		t.Errorf("report %s, %v", text, err)
 	}
 }
@@ -193,10 +200,44 @@ func TestCheck_TellsWhoMemberIs(t *testing.T) {
 // Warnings are to be mended, too; notes are not.
 func TestCheck_AWarningIsTold(t *testing.T) {
 	srv := newServer(t)
-	o := runCheck(t.Context(), t, relayArgs(srv, "--output_topic="+inTopic)...)
+	o := runCheck(t.Context(), t, "windowcount", "--by_ordering_key", "--emulator_endpoint="+srv.Endpoint(), "--input_subscriptions="+inSub, "--output_topic="+inTopic)
 	o.mustEnd(t, program.ExitFailed)
-	if !strings.HasSuffix(o.stdout, "\nrelay can run as it is told; see the warnings\n") {
+	if !strings.HasSuffix(o.stdout, "\nwindowcount can run as it is told; see the warnings\n") {
 		t.Errorf("printed:\n%s", o.stdout)
+	}
+}
+
+// What a program refuses of its own, it refuses when it runs: check called it runnable.
+func TestCheck_SaysWhatTheProgramRefuses(t *testing.T) {
+	srv := newServer(t)
+	const unread = "projects/p/topics/unread"
+	srv.MustCreateTopic(unread)
+	report := filepath.Join(t.TempDir(), "found.json")
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{relayArgs(srv, "--output_topic="+inTopic),
+			"--output_topic: " + inTopic + " is the topic of " + inSub + ", which is read: every message would come round again; publish to another topic"},
+		{relayArgs(srv, "--dead_letter_topic="+inTopic),
+			"--dead_letter_topic: " + inTopic + " is the topic of " + inSub + ", which is read: every dead letter would be read again; send them to another topic"},
+		{[]string{"replay", "--emulator_endpoint=" + srv.Endpoint(), "--dead_letter_subscription=" + inSub, "--dead_letter_topic=" + unread},
+			"--dead_letter_topic: " + unread + " has no subscription, so that what fails again would be lost; create one, or leave the flag out"},
+	} {
+		o := runCheck(t.Context(), t, append([]string{"--report=" + report}, c.args...)...)
+		o.mustEnd(t, program.ExitFailed)
+		squeezed := strings.Join(strings.Fields(o.stdout), " ")
+		if !strings.Contains(squeezed, " fault "+c.want+" ") || !strings.HasSuffix(o.stdout, "\n"+c.args[0]+" cannot run as it is told: 1 fault to mend\n") {
+			t.Errorf("printed:\n%swant %s", o.stdout, c.want)
+		}
+		text, err := os.ReadFile(report)
+		if err != nil || !strings.Contains(string(text), `"text": "`+c.want+`"`) {
+			t.Errorf("report %s, %v", text, err)
+		}
+		ran := programtest.Execute[struct{}](t.Context(), t, map[string]programtest.Run{"relay": relay.Run, "replay": replay.Run}[c.args[0]], c.args[1:]...)
+		if ran.MustEnd(t, program.ExitFailed); !strings.Contains(ran.Stderr, c.want) {
+			t.Errorf("said:\n%swant %s", ran.Stderr, c.want)
+		}
 	}
 }
 
@@ -277,6 +318,20 @@ func TestCheck_TopicsThatMessagesSay(t *testing.T) {
 	}
 }
 
+// A command line with --report is checked as it is, and says why no file is there then.
+func TestCheck_AReportBehindTheProgramIsThePrograms(t *testing.T) {
+	srv := newServer(t)
+	report := filepath.Join(t.TempDir(), "r.json")
+	o := runCheck(t.Context(), t, relayArgs(srv, "--report="+report)...)
+	o.mustEnd(t, program.ExitDone)
+	if want := "settings\n  note     --report behind relay is relay's, and not written now; check's own stands before relay\n"; !strings.HasPrefix(o.stdout, want) {
+		t.Errorf("printed:\n%swant:\n%s", o.stdout, want)
+	}
+	if _, err := os.Stat(report); err == nil {
+		t.Error("it is written")
+	}
+}
+
 func TestCheck_NothingToCheck(t *testing.T) {
 	o := runCheck(t.Context(), t, "relay", "--embedded")
 	o.mustEnd(t, program.ExitDone)
@@ -311,10 +366,20 @@ func TestFlags_EachFault(t *testing.T) {
 	if err := os.WriteFile(file, []byte(`{"dlq": {"Topic": "`+outTopic+`"}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	key, keyed := filepath.Join(dir, "key.json"), filepath.Join(dir, "keyed.json")
+	if err := errors.Join(os.WriteFile(key, nil, 0o600), os.WriteFile(keyed, []byte(`{"sink": {"Topic": "`+outTopic+`", "OnFailure": {"SendTo": {"Topic": "`+inTopic+`", "ServiceAccountKeyFile": "`+key+`"}}}}`), 0o600)); err != nil {
+		t.Fatal(err)
+	}
 	for name, tc := range map[string]struct {
 		args []string
 		want string // whole
 	}{
+		"a report over the file":        {[]string{"--config=" + file, "--report=" + file}, `--report: "` + file + `": must be another file than that of --config`},
+		"a report over the key":         {[]string{"--config=" + file, "--report=" + key, "--service_account_key_file=" + key}, "--report: (set): must be another file than that of --service_account_key_file"},
+		"a report over a program's key": {[]string{"--report=" + key, "loadgen", "--service_account_key_file=" + key}, "--report: (set): must be another file than that of --service_account_key_file"},
+		"a report over a file's key":    {[]string{"--config=" + keyed, "--report=" + key}, "--report: (set): must be another file than that of a ServiceAccountKeyFile in --config"},
+		"an own flag behind a program":  {[]string{"relay", "--max_messages=3", "--account=x@y"}, "--account: (set): must be before relay, among check's own flags"},
+		"own flags behind a program":    {[]string{"loadgen", "-account", "x@y", "--config", file, "--keys=3"}, "--account: (set): must be before loadgen, among check's own flags\n--config: (set): must be before loadgen, among check's own flags"},
 		"nothing":                       {nil, "give the name of a program and its flags, or --config"},
 		"no program":                    {[]string{"mover"}, `"mover": must be relay, replay, loadgen, verify or windowcount, behind check's own flags`},
 		"unknown":                       {[]string{"--configs=x"}, "flag provided but not defined: -configs"},

@@ -2,7 +2,6 @@ package program
 
 import (
 	"context"
-	"errors"
 
 	"github.com/beam-pubsub/beam-pubsub-go/pubsubio/check"
 )
@@ -20,11 +19,7 @@ func Check(ctx context.Context, u Use) (check.Report, error) {
 		return check.Report{}, &saidError{u.Say(err.Error()), err}
 	}
 	r = u.InFlags(r)
-	err = r.Err()
-	if u.Judge != nil {
-		err = errors.Join(err, u.Judge(r))
-	}
-	return r, err
+	return r, r.Err()
 }
 
 // A saidError is an error in the words of the flags.

@@ -3,8 +3,11 @@ package program
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"log/slog"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -125,7 +128,7 @@ func TestPlan_PrintsWhatWasFound(t *testing.T) {
 	srv, c := newServer(t)
 	p := Plan{Name: "mover", Would: "move things", Settings: [][2]string{{"until", "the end"}}}
 	var stdout, stderr bytes.Buffer
-	if code := p.DryRun(t.Context(), writes(c, topic), &stdout, &stderr); code != ExitDone || stderr.Len() > 0 {
+	if code := p.DryRun(t.Context(), writes(c, topic), "", &stdout, &stderr); code != ExitDone || stderr.Len() > 0 {
 		t.Errorf("exit code %d, %s", code, stderr.String())
 	}
 	want := `mover would move things. This is a dry run: nothing is done.
@@ -140,13 +143,64 @@ func TestPlan_PrintsWhatWasFound(t *testing.T) {
 	stdout.Reset()
 	circle := writes(c, topic)
 	circle.Sources = []source.Config{{Subscriptions: source.From(sub), EmulatorEndpoint: c.EmulatorEndpoint}}
-	if code := p.DryRun(t.Context(), circle, &stdout, &stderr); code != ExitDone || !strings.Contains(stdout.String(), "\n                warning: is the topic of "+sub+", which is read: what is published to it is read again") {
+	if code := p.DryRun(t.Context(), circle, "", &stdout, &stderr); code != ExitDone || !strings.Contains(stdout.String(), "\n                warning: is the topic of "+sub+", which is read: what is published to it is read again") {
 		t.Errorf("exit code %d, printed:\n%s", code, stdout.String())
 	}
 	stdout.Reset()
 	srv.Deny("Publish")
-	if code := p.DryRun(t.Context(), writes(c, topic), &stdout, &stderr); code != ExitFailed || stdout.Len() > 0 || !strings.HasPrefix(stderr.String(), "mover cannot run as it is told:\n--topic: ") {
+	if code := p.DryRun(t.Context(), writes(c, topic), "", &stdout, &stderr); code != ExitFailed || stdout.Len() > 0 || !strings.HasPrefix(stderr.String(), "mover cannot run as it is told:\n--topic: ") {
 		t.Errorf("exit code %d, %s, %s", code, stdout.String(), stderr.String())
+	}
+}
+
+// A dry run with --report ended with 0, and without the file.
+func TestFrame_ADryRunReportsWhatWasFound(t *testing.T) {
+	before := slog.Default()
+	t.Cleanup(func() { slog.SetDefault(before) })
+	srv, c := newServer(t)
+	path := filepath.Join(t.TempDir(), "r.json")
+	f := Frame{
+		Name: "mover", Common: &Common{DryRun: true, Report: path}, Validate: func() error { return nil },
+		Use: func() Use { return writes(c, topic) }, Plan: func() Plan { return Plan{Name: "mover", Would: "move things"} },
+	}
+	for _, code := range []int{ExitDone, ExitFailed} {
+		if code == ExitFailed {
+			srv.Deny("Publish")
+		}
+		var stdout, stderr bytes.Buffer
+		if got := f.Run(t.Context(), &stdout, &stderr); got != code {
+			t.Fatalf("exit code %d, %s", got, stderr.String())
+		}
+		text, err := os.ReadFile(path)
+		var r check.Report
+		if err == nil {
+			err = json.Unmarshal(text, &r)
+		}
+		if err != nil || len(r.Resources) != 1 || r.Resources[0].Uses[0].Field != "--topic" || (r.Err() == nil) != (code == ExitDone) {
+			t.Errorf("%s, %v", text, err)
+		}
+		_ = os.Remove(path)
+	}
+}
+
+// A program that rehearses reports what it has found itself.
+func TestFrame_ARehearsalReportsByItself(t *testing.T) {
+	before := slog.Default()
+	t.Cleanup(func() { slog.SetDefault(before) })
+	_, c := newServer(t)
+	path := filepath.Join(t.TempDir(), "r.json")
+	f := Frame{
+		Name: "mover", Common: &Common{DryRun: true, Report: path}, Validate: func() error { return nil },
+		Use: func() Use { return writes(c, topic) }, Plan: func() Plan { return Plan{Name: "mover", Would: "move things"} },
+		Rehearse: func(context.Context, *Console) int {
+			if _, err := os.Stat(path); err == nil {
+				t.Error("the report of the check is written")
+			}
+			return ExitDone
+		},
+	}
+	if code := f.Run(t.Context(), new(bytes.Buffer), new(bytes.Buffer)); code != ExitDone {
+		t.Errorf("exit code %d", code)
 	}
 }
 

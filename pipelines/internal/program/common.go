@@ -23,6 +23,7 @@ type Common struct {
 	// Given are the flags that were given, Beam's too.
 	Given map[string]bool
 	empty []string // of those, texts that are empty
+	plot  string   // the file of --plot, which some programs have
 }
 
 // CommonFlags are the names of the flags that Define defines, for a manual. --help
@@ -35,7 +36,7 @@ func (c *Common) Define(fs *flag.FlagSet) {
 	fs.StringVar(&c.Connection.EmulatorEndpoint, "emulator_endpoint", "", "`host:port` of an emulator, in plaintext and without credentials (default: the service)")
 	fs.StringVar(&c.Connection.Endpoint, "pubsub_endpoint", "", "`host:port` of a regional endpoint of the service (default: the global one)")
 	fs.StringVar(&c.Connection.ServiceAccountKeyFile, "service_account_key_file", "", "`path` of a service account's JSON key (default: application default credentials)")
-	fs.StringVar(&c.Report, "report", "", "`file` to write the result to, as JSON")
+	fs.StringVar(&c.Report, "report", "", "`file` to write the result to, as JSON; beside --dry_run, what was found")
 	fs.BoolVar(&c.DryRun, "dry_run", false, "check names, existence and permissions, print what would be done, and do nothing of it; with --runner=dataflow, have the job translated and not submitted")
 	fs.BoolVar(&c.Verbose, "verbose", false, "show Beam's log of level info too")
 }
@@ -50,6 +51,9 @@ func (c *Common) Parse(fs *flag.FlagSet, args []string) error {
 			c.empty = append(c.empty, f.Name)
 		}
 	})
+	if plot := fs.Lookup("plot"); plot != nil {
+		c.plot = plot.Value.String()
+	}
 	if flag.Lookup("dry_run") != nil { // Beam's, of Dataflow, is this one.
 		_ = flag.Set("dry_run", strconv.FormatBool(c.DryRun))
 	}
@@ -62,7 +66,14 @@ func (c *Common) Faults(f *options.Faults) {
 		f.Add("--"+name, `""`, "must not be empty: leave the flag out for its default")
 	}
 	OutputFaults(f, "report", c.Report)
-	if key := c.Connection.ServiceAccountKeyFile; c.Report != "" && key != "" && sameFile(c.Report, key) {
-		f.Add("--report", "(set)", "must be another file than that of --service_account_key_file") // whose path nobody is told
+	KeyFaults(f, "report", c.Report, c.Connection.ServiceAccountKeyFile, "--service_account_key_file")
+	KeyFaults(f, "plot", c.plot, c.Connection.ServiceAccountKeyFile, "--service_account_key_file")
+}
+
+// KeyFaults is [SameFileFaults] for the file of a service account's key, whose path nobody
+// is told; of says where it is named.
+func KeyFaults(f *options.Faults, flagName, path, key, of string) {
+	if path != "" && key != "" && sameFile(path, key) {
+		f.Add("--"+flagName, "(set)", "must be another file than that of "+of)
 	}
 }

@@ -113,6 +113,27 @@ func TestCommon_EmptyFlagsAreFaults(t *testing.T) {
 	}
 }
 
+// The key would be gone, and nobody has another copy.
+func TestCommon_NoOutputIsTheKey(t *testing.T) {
+	key := filepath.Join(t.TempDir(), "key.json")
+	if err := os.WriteFile(key, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"report", "plot"} {
+		p := new(parsed)
+		fs := p.flags()
+		fs.String("plot", "", "a `file`")
+		if err := p.Parse(fs, []string{"--" + name + "=" + key, "--service_account_key_file=" + key}); err != nil {
+			t.Fatal(err)
+		}
+		var f options.Faults
+		p.Faults(&f)
+		if err := f.Err(); err == nil || err.Error() != "--"+name+": (set): must be another file than that of --service_account_key_file" {
+			t.Errorf("--%s: %v", name, err)
+		}
+	}
+}
+
 func TestInFlags_WordsEachFaultOnce(t *testing.T) {
 	var one, two options.Faults
 	one.Add("source.Config.Endpoint", 1, "must be")

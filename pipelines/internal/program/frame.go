@@ -24,10 +24,10 @@ type Frame struct {
 	// ChecksFirst has it looked at before the work begins.
 	Use         func() Use
 	ChecksFirst bool
-	// Plan is what --dry_run prints beside what it found of Use.
+	// Plan is what --dry_run prints beside what it found of Use, which --report gets.
 	Plan func() Plan
 	// Rehearse is what --dry_run does once the plan is printed, where there is more to be
-	// looked at, and returns the exit code; nil for nothing.
+	// looked at, and returns the exit code; --report is its own then. Nil for nothing.
 	Rehearse func(ctx context.Context, screen *Console) int
 	// Work is the program's own, and returns the exit code.
 	Work func(ctx context.Context, screen *Console) int
@@ -57,7 +57,11 @@ func (f Frame) Run(ctx context.Context, stdout, stderr io.Writer) int {
 	defer done()
 	// On Dataflow the flag is Beam's own.
 	if f.Common.DryRun && Runner() != "dataflow" {
-		code := f.Plan().DryRun(ctx, f.Use(), stdout, screen)
+		path := f.Common.Report
+		if f.Rehearse != nil {
+			path = "" // It writes what it finds itself.
+		}
+		code := f.Plan().DryRun(ctx, f.Use(), path, stdout, screen)
 		if code != ExitDone || f.Rehearse == nil {
 			return code
 		}

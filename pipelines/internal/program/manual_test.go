@@ -46,7 +46,7 @@ WHAT
 			t.Errorf("a line of %d columns: %s", len(line), line)
 		}
 	}
-	if strings.Contains(rest, "test.") || strings.Count(rest, "--dry_run") != 1 {
+	if strings.Contains(rest, "test.") || strings.Count(rest, "  --dry_run\n") != 1 {
 		t.Errorf("rest:\n%s", rest)
 	}
 }

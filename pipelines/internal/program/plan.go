@@ -2,6 +2,7 @@ package program
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -18,11 +19,15 @@ type Plan struct {
 }
 
 // DryRun checks what p would use and prints p: what was found of each resource, and the
-// settings. It changes nothing, and returns the exit code.
-func (p Plan) DryRun(ctx context.Context, u Use, stdout, stderr io.Writer) int {
+// settings. It changes nothing but the file of that path, into which it writes what was
+// found; none if empty. It returns the exit code.
+func (p Plan) DryRun(ctx context.Context, u Use, path string, stdout, stderr io.Writer) int {
 	report, err := Check(ctx, u)
 	if err != nil && ctx.Err() != nil {
 		return ExitInterrupted
+	}
+	if none := (*saidError)(nil); !errors.As(err, &none) {
+		err = errors.Join(err, WriteReport(path, report))
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "%s cannot run as it is told:\n%v\n", p.Name, err)

@@ -30,7 +30,7 @@ type Use struct {
 	// not answer.
 	Complete func(context.Context) (Use, error)
 	// Judge says what the program refuses of what was found, beside what keeps any pipeline
-	// from running; nil refuses nothing more.
+	// from running, in the words of the flags; nil refuses nothing more.
 	Judge func(check.Report) error
 	// Fault joins what is wrong with the flags by themselves, in their words; nil if
 	// nothing is.
@@ -106,7 +106,8 @@ func (u Use) Say(text string) string {
 	return commonWords.Replace(text)
 }
 
-// InFlags returns a report in the words of the flags.
+// InFlags returns a report in the words of the flags, with what the program itself refuses
+// among the faults of its settings.
 func (u Use) InFlags(r check.Report) check.Report {
 	r.Settings = u.sayAll(r.Settings)
 	resources := make([]check.Resource, len(r.Resources))
@@ -120,7 +121,28 @@ func (u Use) InFlags(r check.Report) check.Report {
 		resources[i] = res
 	}
 	r.Resources = resources
+	if u.Judge != nil {
+		for _, text := range Texts(u.Judge(r)) {
+			r.Settings = append(r.Settings, check.Finding{Level: check.Fault, Text: text})
+		}
+	}
 	return r
+}
+
+// Texts are the texts of what is joined in err, none where it is nil.
+func Texts(err error) []string {
+	if err == nil {
+		return nil
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []string{err.Error()}
+	}
+	var texts []string
+	for _, e := range joined.Unwrap() {
+		texts = append(texts, e.Error())
+	}
+	return texts
 }
 
 // sayAll returns findings in the words of the flags, each once: flags that make several

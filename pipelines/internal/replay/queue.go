@@ -25,22 +25,19 @@ func lookUp(ctx context.Context, s settings) (settings, error) {
 	return s, err
 }
 
-// withQueue is lookUp before a read: it is an error where letters that fail again would be
-// lost, or go round in circles, or where nobody can say.
+// withQueue is lookUp before a read: it is an error where letters that fail again would
+// go round in circles, or where nobody can say where they go.
 func withQueue(ctx context.Context, s settings, screen *program.Console) (settings, error) {
 	s, err := lookUp(ctx, s)
 	if err != nil {
 		return s, err
 	}
 	if s.queueTopic == "" {
-		return s, fmt.Errorf("what fails again goes to the topic of %s, which the account may not look up (pubsub.subscriptions.get); grant roles/pubsub.viewer, or give --dead_letter_topic", s.subscription)
+		return s, fmt.Errorf("what fails again goes to the topic of %s, of which the service has told nothing, or which the account may not look up (pubsub.subscriptions.get); grant roles/pubsub.viewer, or give --dead_letter_topic", s.subscription)
 	}
 	found, err := program.Check(ctx, s.use())
 	if err = errors.Join(err, s.validate()); err != nil {
 		return s, err
-	}
-	if resource(found, s.queueTopic).Unread {
-		return s, fmt.Errorf("--dead_letter_topic: %s has no subscription, so that what fails again would be lost; create one, or leave the flag out", s.queueTopic)
 	}
 	if n := resource(found, s.subscription).MaxDeliveryAttempts; n > 0 {
 		fmt.Fprintf(screen, "warning: the subscription's own dead-letter policy forwards what was delivered %d times; each run, and each --dry_run, is a delivery of every letter that it leaves\n", n)

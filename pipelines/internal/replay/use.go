@@ -3,6 +3,7 @@ package replay
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/beam-pubsub/beam-pubsub-go/pipelines/internal/program"
@@ -15,7 +16,7 @@ import (
 // use is what s asks of Pub/Sub whatever the letters say: what they were to go to, they
 // tell.
 func (s settings) use() program.Use {
-	u := program.Use{Connection: s.Connection, Sources: []source.Config{sourceConfig(s)}, Words: asFlags}
+	u := program.Use{Connection: s.Connection, Sources: []source.Config{sourceConfig(s)}, Words: asFlags, Judge: s.judge}
 	if s.queueTopic != "" { // Else it is looked up.
 		u.Sinks = append(u.Sinks, sinkConfig(s))
 	}
@@ -23,6 +24,14 @@ func (s settings) use() program.Use {
 		u.Sinks = append(u.Sinks, toTopic(s.Connection, s.outputTopic))
 	}
 	return u
+}
+
+// judge refuses a queue that nobody reads, where what fails again would be lost.
+func (s settings) judge(r check.Report) error {
+	if resource(r, s.queueTopic).Unread {
+		return fmt.Errorf("--dead_letter_topic: %s has no subscription, so that what fails again would be lost; create one, or leave the flag out", s.queueTopic)
+	}
+	return nil
 }
 
 // toTopic publishes to a topic that must be there.
