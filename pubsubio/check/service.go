@@ -160,8 +160,9 @@ func ask[T any](ctx context.Context, k *service, patience time.Duration, call fu
 	for {
 		var header, trailer metadata.MD
 		answer, err := call(limited, grpc.Header(&header), grpc.Trailer(&trailer))
-		// Who does not speak gRPC, and a connection that is not made, have no metadata.
-		spoken := err == nil || header.Len()+trailer.Len() > 0
+		// Who does not speak gRPC, and a connection that is not made, have no metadata. What
+		// gRPC answers for a handler that is silent until the deadline is no answer either.
+		spoken := err == nil || header.Len()+trailer.Len() > 0 && status.Code(err) != codes.DeadlineExceeded
 		if spoken {
 			k.answered.Store(true)
 		}
