@@ -45,11 +45,19 @@ func TestPages_LinkToWhatIsThere(t *testing.T) {
 	}
 }
 
-// code returns all of the packages that users link but for tests and comments.
-func code(t *testing.T) string {
+// code returns all Go of those folders but for tests and comments.
+func code(t *testing.T, folders ...string) string {
 	t.Helper()
 	var b strings.Builder
-	err := filepath.WalkDir("../pubsubio", func(path string, d fs.DirEntry, err error) error {
+	for _, folder := range folders {
+		addCode(t, &b, folder)
+	}
+	return b.String()
+}
+
+func addCode(t *testing.T, b *strings.Builder, folder string) {
+	t.Helper()
+	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
 			return err
 		}
@@ -64,7 +72,6 @@ func code(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return b.String()
 }
 
 var firstCell = regexp.MustCompile("(?m)^\\| (`[^|]+`) \\|")
@@ -76,7 +83,7 @@ func TestTroubleshooting_QuotesTheCode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := code(t)
+	all := code(t, "../pubsubio", "../pipelines")
 	cells := firstCell.FindAllStringSubmatch(string(text), -1)
 	if len(cells) < 20 {
 		t.Fatalf("%d texts found", len(cells))
@@ -100,7 +107,7 @@ func TestMigration_NamesOptionsThatAreThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, n := code(t), 0
+	all, n := code(t, "../pubsubio"), 0
 	for line := range strings.Lines(string(text)) {
 		cells := strings.Split(line, "|")
 		if len(cells) < 4 {
