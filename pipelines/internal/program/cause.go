@@ -24,6 +24,7 @@ var toldAtEnd = []string{
 	"stage.Execute aborting",
 	"Bundle Failed.",
 	"job failed",
+	"Control done", // also at the end of a job that has gone well, if its worker was quicker
 }
 
 // A quietHandler leaves out what is told at the end.

@@ -36,11 +36,18 @@ func TestLogTo_LeavesOutWhatIsToldAtTheEnd(t *testing.T) {
 	for _, verbose := range []bool{false, true} {
 		var log bytes.Buffer
 		LogTo(&log, verbose)
-		slog.With("a", 1).WithGroup("g").Error("[SDK] process bundle failed for instruction inst002")
-		if said := log.Len() > 0; said != verbose {
-			t.Errorf("verbose %v: %s", verbose, log.String())
+		for _, say := range []func(){
+			func() {
+				slog.With("a", 1).WithGroup("g").Error("[SDK] process bundle failed for instruction inst002")
+			},
+			func() { slog.Warn("Control done", "error", context.Canceled) },
+		} {
+			say()
+			if said := log.Len() > 0; said != verbose {
+				t.Errorf("verbose %v: %s", verbose, log.String())
+			}
+			log.Reset()
 		}
-		log.Reset()
 		slog.Error("control response channel closed")
 		slog.Warn("source: acknowledgements are refused")
 		if bytes.Count(log.Bytes(), []byte("\n")) != 2 {
